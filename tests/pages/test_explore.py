@@ -89,22 +89,6 @@ def test_an_address_is_kept_as_it_came(opened: Opener, made: Maker, query: dict[
     assert address(checked(app.run())) == query | {"run": run}
 
 
-def test_a_control_changes_the_address_and_its_default_leaves_it(opened: Opener, made: Maker) -> None:
-    app = opened(run=made("one"))
-    control(app, "colour").set_value("confidence").run()
-    assert address(checked(app))["colour"] == "confidence"
-    control(app, "map").set_value("umap").run()
-    control(app, "neighbours").set_value(5).run()
-    assert {"map": "umap", "neighbours": "5", "colour": "confidence"}.items() <= address(checked(app)).items()
-    control(app, "colour").set_value("label").run()
-    assert "colour" not in address(checked(app))
-    control(app, "find").set_value("dull").run()
-    assert address(checked(app))["find"] == "dull"
-    assert f"Found in 16 of {COUNT} texts" in words(app)
-    control(app, "find").set_value("").run()
-    assert "find" not in address(checked(app))
-
-
 def test_a_map_can_be_laid_out_by_the_library_itself(opened: Opener, made: Maker, folder: Path) -> None:
     app = opened(run=made("one"), map="umap")
     control(app, "layout").set_value("library").run()

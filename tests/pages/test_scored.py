@@ -103,11 +103,6 @@ class TestLive:
         assert found["Probe now"] == found["Probe, test"] == found["Macro-F1"] == "–"
         assert "75.0%" not in found.values()
 
-    def test_a_run_that_learns_its_classifier_shows_its_accuracy(self, opened: Opened, made: Made) -> None:
-        app = opened("fine_tune", run=made(0.9, None))
-        assert tiles(app)["Validation"] == "75.0%"
-        assert "is not trained" not in words(app)
-
     def test_after_lambda_was_turned_the_classifier_counts(self, opened: Opened, made: Made) -> None:
         app = opened("fine_tune", run=made(1.0, 80, turned=5))
         assert tiles(app)["Validation"] == "75.0%"

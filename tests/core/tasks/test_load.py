@@ -16,7 +16,6 @@ from core.errors import ConfigError, PlaygroundError, TaskError
 from core.messages import in_language
 from core.store import TaskLibrary
 from core.tasks import TaskData, load_task
-from core.tasks.dataset import Split
 from core.tasks.load import join_rows, split_rows
 from core.tasks.rows import Rows
 from tests.cases import each
@@ -99,13 +98,6 @@ def test_few_shot_samples_are_nested(load: Load) -> None:
     rows = numbered(cat=60, dog=40)
     samples = [set(load(rows, train_size=size).train.texts) for size in (2, 10, 30)]
     assert samples[0] < samples[1] < samples[2] < set(load(rows).train.texts)
-
-
-@pytest.mark.parametrize("size", [4, 8, 20, 40])
-def test_few_shot_samples_are_stratified(load: Load, size: int) -> None:
-    sample = load(numbered(cat=100, dog=300), train_size=size).train
-    assert len(sample) == size
-    assert shares(sample.labels) == pytest.approx([0.25, 0.75], abs=1 / size)
 
 
 def test_a_wanted_validation_size_is_met(load: Load) -> None:
@@ -339,27 +331,11 @@ class TestNoise:
         assert counts == [full[0], full[0] // 2, full[0] // 4]
         assert set(data.train.texts) < set(plain.train.texts)
 
-    def test_the_seed_chooses_the_noise(self, load: Load) -> None:
-        one, other = load(self.ROWS, label_noise=0.2, seed=0), load(self.ROWS, label_noise=0.2, seed=1)
-        assert one.train.labels != other.train.labels
-
     def test_changing_the_words_of_very_many_texts_is_refused(self) -> None:
         rows = Rows(tuple(f"text number {i}" for i in range(30_000)), ("a", "b") * 15_000)
         with pytest.raises(ConfigError, match=r"text_noise = 0.1.* train_size of at most 20,000"):
             split_rows(rows, "many", TaskConfig(text_noise=0.1))
         assert len(split_rows(rows, "many", TaskConfig(text_noise=0.1, train_size=50)).train) == 50
-
-    def test_pairs_are_changed_on_both_sides(self) -> None:
-        rows = Rows(
-            tuple(f"the first long sentence number {i}" for i in range(60)),
-            tuple("ab"[i % 2] for i in range(60)),
-            tuple(f"the second long sentence number {i}" for i in range(60)),
-        )
-        data = split_rows(rows, "pairs", TaskConfig(text_noise=0.4))
-        assert data.clean is not None
-        assert isinstance(data.clean, Split)
-        for side in ("texts", "seconds"):
-            assert getattr(data.train, side) != getattr(data.clean, side)
 
 
 class TestLibrary:
@@ -413,10 +389,3 @@ class TestProblems:
         data = load_task(TaskConfig(id="file", path=str(path), text_noise=0.1), 0)
         assert tuple(map(str, data.notes)) == ("rows.csv: CSV, UTF-8, comma; a sample of 100 of 120 rows.",)
         assert sum(map(len, (data.train, data.validation, data.test))) == 100
-
-    def test_columns_may_be_named(self, tmp_path: Path) -> None:
-        path = tmp_path / "rows.tsv"
-        path.write_text("note\tverdict\n" + "".join(f"{text}\t{label}\n" for text, label in numbered(x=30, y=30)))
-        reading = {"text": "note", "label": "verdict"}
-        data = load_task(TaskConfig.model_validate({"id": "file", "path": str(path), "reading": reading}), 0)
-        assert data.classes == ("x", "y")

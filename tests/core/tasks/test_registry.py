@@ -7,7 +7,6 @@ import pytest
 from core.config import TaskConfig
 from core.errors import ConfigError
 from core.tasks import TASKS, load_task, task_entry
-from core.tasks.registry import ASSETS
 from tests.cases import each
 
 
@@ -21,10 +20,6 @@ def test_a_bundled_task_loads_and_is_described(name: str) -> None:
     assert len(data.train) > len(data.validation) > 0
     assert len(data.test) > 0
     assert data.notes == ()
-
-
-def test_every_folder_of_tasks_is_listed() -> None:
-    assert {path.name for path in ASSETS.iterdir() if path.is_dir()} == set(TASKS)
 
 
 def test_the_inference_task_gives_a_triplet_for_every_training_premise() -> None:
