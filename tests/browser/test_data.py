@@ -91,6 +91,7 @@ def upload(page: Page, path: Path | dict[str, object]) -> None:
     page.get_by_test_id("stFileUploaderDropzoneInput").first.set_input_files(path)  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_rows_are_downloaded_and_the_views_of_one_are_marked(page: Page, server: Server, library: TaskLibrary) -> None:
     heard = ["An accordion plays.", "No accordion, no joy.", "=SUM(1) accordion"]
     heard.append("Dark without being gloomy, funny without trying, and scored with the nicest accordion ever.")

@@ -94,6 +94,7 @@ VIEWS = frozenset(
         "/experiments?experiment={2}&show=table",
         "/experiments?experiment={2}&show=report",
         "/experiments?new=few-shot",
+        "/data?task=nli",
         "/data?view=hub",
         "/loss_lab?beside=on&anchor=3",
         "/loss_lab?space=sphere&classes=4&anchor=3",

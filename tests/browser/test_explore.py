@@ -157,6 +157,7 @@ def test_the_smallest_margins_are_selected_with_a_button(page: Page, server: Ser
     nothing_ran(page)
 
 
+@pytest.mark.slow
 def test_forces_draw_arrows_and_follow_the_temperature(page: Page, server: Server, hostile_run: str) -> None:
     opened(page, server, hostile_run, "&panel=forces&batch=16")
     example = click_point(page)

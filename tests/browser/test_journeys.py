@@ -197,6 +197,7 @@ def test_a_run_goes_to_another_machine_and_a_lesson_begins(
     expect(panel.get_by_text("2 of")).to_be_visible()
 
 
+@pytest.mark.slow
 def test_a_list_of_runs_is_put_in_order(
     student: Page, server: Server, server_store: Store, runs: list[RunRecord]
 ) -> None:

@@ -17,6 +17,9 @@ from transformers import AutoModel, AutoTokenizer
 
 from tests.hub_server import HubServer, Served
 
+# Two processes load torch. tests/core/models/test_source.py fetches from the same Hub in this process.
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[3]
 MODULES = [
     {"idx": 0, "path": "", "type": "sentence_transformers.models.Transformer"},

@@ -332,6 +332,7 @@ def two_translated(models: tuple[Path, Path]) -> list[str]:
 
 
 class TestFile:
+    @pytest.mark.slow
     def test_processes_that_begin_together_share_it(self, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
         path = tmp_path / "kept.sqlite3"
         workers = [subprocess.Popen([sys.executable, "-c", PUT_MANY, str(path), name]) for name in ("one", "two")]
@@ -339,6 +340,12 @@ class TestFile:
         expected = {f"{name} {i}": name for name in ("one", "two") for i in range(20)}
         assert TranslationCache(path).get([*expected]) == expected
         assert not caplog.records
+
+    def test_it_is_in_wal_mode(self, tmp_path: Path) -> None:
+        TranslationCache(tmp_path / "kept.sqlite3").put({"a": "b"})
+        connection = sqlite3.connect(tmp_path / "kept.sqlite3")
+        assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+        connection.close()
 
     @pytest.mark.parametrize("trouble", ["damaged", "folder is a file", "is a folder", "other table"])
     def test_a_file_that_cannot_be_used_costs_time_only(
