@@ -35,7 +35,7 @@ from core.experiments.protocols.registry import PROTOCOLS
 from core.experiments.report import report_html
 from core.experiments.result_table import SUFFIXES, Format, cautions, findings, notes, table_text
 from core.experiments.results import MEASURES, OF_VECTORS, SPLITS, TEST, Results, results
-from core.experiments.surface import LEVELS, SIDES, summarise, surface_design
+from core.experiments.surface import LEVELS, SIDES, full_runs, summarise, surface_design
 from core.experiments.vectors import job as measure_vectors
 from core.experiments.vectors import vectors_request
 from core.messages import ngettext
@@ -132,9 +132,12 @@ def surface(
     found = _open(folder)
     experiment_id = _carry_out(found, design)
     runs = found.table.runs(experiment_id)
-    summary = summarise(found.engine, design, runs)
+    if full := full_runs(found.engine, design):
+        measure_vectors(vectors_request(experiment_id, full), place, lambda *_: None)
+    summary = summarise(found.engine.store, design, runs, full)
     if as_json:
-        print_json({"id": experiment_id, "cells": summary.scores, "sentences": [str(one) for one in summary.sentences]})
+        said = {"sentences": [str(one) for one in summary.sentences], "rank_correlations": summary.ranks}
+        print_json({"id": experiment_id, "cells": summary.scores, **said})
         return
     say(
         table_text(results(found.engine.store, experiment_id, design, measure="accuracy", split=VALIDATION), "markdown")

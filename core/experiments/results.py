@@ -140,13 +140,19 @@ class CellResult:
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """A table of cells, in the order of the design; `ended_early` is the number of runs stopped for low scores."""
+    """A table of cells, in the order of the design.
+
+    Attributes:
+        ended_early: number of runs stopped for low scores.
+        withheld: True if full runs order the cells of this surface differently, so that it has no main effects.
+    """
 
     design: Design
     measure: Measure
     split: str
     cells: tuple[CellResult, ...]
     ended_early: int = 0
+    withheld: bool = False
 
     @property
     def comparisons(self) -> list[Comparison]:
@@ -174,6 +180,8 @@ class Results:
     @property
     def main_effects(self) -> list[MainEffect]:
         """Main effects of all axes with several levels, if some combination has a score at every level."""
+        if self.withheld:
+            return []
         means = {cell.cell.levels: cell.mean for cell in self.cells if cell.cell.levels is not None}
         shape, found = self.design.shape, []
         for axis, levels in enumerate(shape):

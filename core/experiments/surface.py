@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean
 
 import numpy as np
@@ -20,7 +20,8 @@ from core.errors import ConfigError, PlaygroundError
 from core.events import BASELINE, VALIDATION
 from core.experiments.design import FIRST_SEED, LEAN, Axis, Cell, Design, axis_of, axis_title, grid_name
 from core.experiments.result_table import in_phrase
-from core.messages import N_, Message, Text
+from core.experiments.results import MEASURES, vector_measures
+from core.messages import N_, Message, Text, _, clauses
 from core.quantities import signed
 from core.representation.paired import PairedDifference, paired_difference
 from core.store import ExperimentRun, Status, Store
@@ -245,55 +246,112 @@ def rank_correlation(surface: Sequence[float], full: Sequence[float]) -> float |
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """The validation accuracy of every cell, by title and seed, and the findings in sentences."""
+    """The findings of a surface.
+
+    Attributes:
+        scores: validation accuracy of every cell, by title and seed.
+        ranks: by measure, see `rank_correlations`.
+    """
 
     scores: Mapping[str, Mapping[int, float]]
     sentences: tuple[Text, ...]
+    ranks: Mapping[str, float]
+
+    @property
+    def withheld(self) -> list[str]:
+        """Measures by which full runs order the cells differently, so that the surface says nothing about them."""
+        return [measure for measure, rank in self.ranks.items() if rank < LEAST_CORRELATION]
 
 
-def summarise(engine: Engine, design: Design, runs: Sequence[ExperimentRun]) -> Summary:
+def summarise(
+    store: Store, design: Design, runs: Sequence[ExperimentRun], full: Sequence[ExperimentRun] = ()
+) -> Summary:
     """Summarise the seeds whose cells have all finished, and compare their order with that of full runs.
 
-    Sentences about the settings are withheld if the order is another one.
+    Args:
+        full: from `full_runs`.
     """
-    by_seed, probes = correct_rows(engine.store, design, runs)
+    by_seed, probes = correct_rows(store, design, runs)
     if not by_seed:
-        return Summary({}, (Message("No seed has finished all cells yet."),))
+        return Summary({}, (Message("No seed has finished all cells yet."),), {})
     scores = {
         design.title_of(cell): {seed: float(rows[cell.number].mean()) for seed, rows in by_seed.items()}
         for cell in design.cells
     }
+    found = Summary(scores, (), rank_correlations(store, [run for run in runs if run.seed in by_seed], full))
     sentences: list[Text] = []
-    full = full_scores(engine, design)
-    pairs = [(fmean(rows[cell].mean() for rows in by_seed.values()), score) for cell, score in full.items()]
-    rank = rank_correlation(*zip(*pairs, strict=True)) if pairs else None
-    if rank is None or rank >= LEAST_CORRELATION:
+    if "accuracy" not in found.withheld:
         sentences += main_sentences(design, effects(design, by_seed), gains_over_probe(design, by_seed, probes))
-    if rank is not None:
-        words = (
-            N_("The order of these cells agrees with that of {runs} full runs (rank correlation {rank}).")
-            if rank >= LEAST_CORRELATION
-            else N_("{runs} full runs order these cells differently (rank correlation {rank}), so trust the full runs.")
+    if found.ranks:
+        ranks = clauses(f"{_name(measure)} {signed(rank, 2)}" for measure, rank in found.ranks.items())
+        cells = len({run.cell for run in full})
+        sentences.append(
+            Message("Rank correlation with the full runs of {cells} cells: {ranks}.", cells=cells, ranks=ranks)
         )
-        sentences.append(Message(words, runs=len(pairs), rank=signed(rank, 2)))
-    return Summary(scores, tuple(sentences))
+    if found.withheld:
+        names = clauses(map(_name, found.withheld))
+        words = N_("Below {least}, trust the full runs: {measures}.")
+        sentences.append(Message(words, least=LEAST_CORRELATION, measures=names))
+    return replace(found, sentences=tuple(sentences))
 
 
-def full_scores(engine: Engine, design: Design) -> dict[int, float]:
-    """Return the mean validation accuracy of the finished full runs that exist, by cell number."""
-    there = [run for run in engine.store.runs() if run.status == Status.FINISHED and not run.config.on_shared_trunk]
-    if sum(run.config.task.id == design.base.task.id for run in there) < FEWEST_PAIRS:
-        return {}  # preparing every cell would take longer than all of the rest
-    finished, found = {run.id for run in there}, dict[int, float]()
+def _name(measure: str) -> str:
+    return in_phrase(_(MEASURES[measure].label))
+
+
+def full_runs(engine: Engine, design: Design) -> list[ExperimentRun]:
+    """Return the finished full runs that exist of each cell and seed."""
+    there = {
+        run.id: run
+        for run in engine.store.runs()
+        if run.status == Status.FINISHED and run.config.task.id == design.base.task.id
+    }
+    if sum(not run.config.on_shared_trunk for run in there.values()) < FEWEST_PAIRS:
+        return []  # preparing every cell would take longer than all of the rest
+    found = []
     for cell in design.cells:
-        scores = []
         for seed in design.seeds:
             with suppress(PlaygroundError):
                 config, _data = engine.prepared(full_draft(design, cell, seed))
-                same = engine.store.same_as(config)
-                if same in finished:
-                    scored = [one for one in engine.store.evaluations(str(same)) if one.split == VALIDATION]
-                    scores.append(scored[-1].values["accuracy"])
-        if scores:
-            found[cell.number] = fmean(scores)
+                run = there.get(engine.store.same_as(config) or "")
+                if run is not None:
+                    found.append(
+                        ExperimentRun(
+                            cell.number,
+                            seed,
+                            run.id,
+                            status=run.status,
+                            last_step=run.last_step,
+                            begun_attempt=run.begun_attempt,
+                            ended_at=run.ended_at,
+                        )
+                    )
+    return found
+
+
+def rank_correlations(
+    store: Store, surface: Sequence[ExperimentRun], full: Sequence[ExperimentRun]
+) -> dict[str, float]:
+    """Return the rank correlation between the cells of a surface and full runs, by measure, where it is defined.
+
+    The value of a cell is the mean over its runs. Measures of vectors count once they have been computed.
+    """
+    found, (ours, theirs) = {}, (_values(store, runs) for runs in (surface, full))
+    for measure in MEASURES:
+        cells = ours[measure].keys() & theirs[measure].keys()
+        rank = rank_correlation(*([fmean(values[measure][cell]) for cell in cells] for values in (ours, theirs)))
+        if rank is not None:
+            found[measure] = rank
+    return found
+
+
+def _values(store: Store, runs: Sequence[ExperimentRun]) -> dict[str, dict[int, list[float]]]:
+    """Return the final validation scores and measures of runs, by measure and cell."""
+    found: dict[str, dict[int, list[float]]] = {measure: {} for measure in MEASURES}
+    for run in runs:
+        scores = [one for one in store.evaluations(str(run.run_id)) if one.split == VALIDATION][-1:]
+        for one in (*scores, vector_measures(store, run)):
+            for measure, value in one.values.items() if one else ():
+                if measure in MEASURES:
+                    found[measure].setdefault(run.cell, []).append(value)
     return found

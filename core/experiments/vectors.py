@@ -17,9 +17,10 @@ from core.workers import Progress
 VECTORS = "vectors"
 
 
-def vectors_request(experiment_id: str) -> dict[str, Any]:
-    """Return the request of the job."""
-    return {"experiment": experiment_id}
+def vectors_request(experiment_id: str, others: Sequence[ExperimentRun] = ()) -> dict[str, Any]:
+    """Return the request of the job. Args: others: runs outside the experiment to measure, too."""
+    others_ids = {"others": [run.run_id for run in others]} if others else {}
+    return {"experiment": experiment_id, **others_ids}
 
 
 def unmeasured(store: Store, runs: Sequence[ExperimentRun]) -> list[ExperimentRun]:
@@ -29,7 +30,7 @@ def unmeasured(store: Store, runs: Sequence[ExperimentRun]) -> list[ExperimentRu
 
 
 def job(request: dict[str, Any], store_folder: Path, progress: Progress) -> dict[str, Any]:
-    """Measure the last frame of every finished run without measures.
+    """Measure the last frame of every finished run without measures, and of the others in the request.
 
     Args:
         request: from `vectors_request`.
@@ -37,11 +38,13 @@ def job(request: dict[str, Any], store_folder: Path, progress: Progress) -> dict
     """
     with closing(Store(store_folder)) as store:
         runs = unmeasured(store, ExperimentTable(store.folder).runs(str(request["experiment"])))
+        wanted = [*(str(run.run_id) for run in runs), *request.get("others", ())]
         measured = 0
-        for done, run in enumerate(runs):
-            progress(done, len(runs), f"Run {run.number}")
+        for done, run_id in enumerate(wanted):
             try:
-                measure(store, store.run(str(run.run_id)), run.last_step, whole=True)
+                run = store.run(run_id)
+                progress(done, len(wanted), f"Run {run.number}")
+                measure(store, run, run.last_step, whole=True)
                 measured += 1
             except PlaygroundError as error:
                 print(error)  # stdout goes to the job's log

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import streamlit as st
 
@@ -11,7 +11,7 @@ from core.config.edit import apply_settings
 from core.experiments.design import Design, axis_of
 from core.experiments.surface import LEVELS, SIDES, STEPS, TRAIN_ROWS, VALIDATION_ROWS, summarise, surface_design
 from core.messages import _, ngettext
-from core.store import ExperimentRun
+from core.store import ExperimentRun, Store
 from core.tasks.rows import is_own
 from core.workers import Engine
 from core.workers.run_rows import TaskSource
@@ -81,8 +81,10 @@ def start_card(engine: Engine) -> None:
                     st.rerun()
 
 
-def draw_findings(engine: Engine, design: Design, runs: Sequence[ExperimentRun]) -> None:
-    """Say which settings change the accuracy, and how the cells were trained."""
+def draw_findings(
+    store: Store, design: Design, runs: Sequence[ExperimentRun], full: Sequence[ExperimentRun]
+) -> Collection[str]:
+    """Say which settings change the accuracy, and how the cells were trained. Return the measures withheld."""
     rows = design.base.task.train_size or TRAIN_ROWS
     about = _(
         "Each cell trains the last block for {steps} on {rows}; cells of a seed start from the same weights and read "
@@ -93,6 +95,7 @@ def draw_findings(engine: Engine, design: Design, runs: Sequence[ExperimentRun])
     )
     if sum(run.ended for run in runs) < len(design.cells):
         st.caption(about)
-        return
-    found = summarise(engine, design, runs).sentences
-    st.markdown(" ".join(escaped(str(one)) for one in found), help=about)
+        return ()
+    found = summarise(store, design, runs, full)
+    st.markdown(" ".join(escaped(str(one)) for one in found.sentences), help=about)
+    return found.withheld

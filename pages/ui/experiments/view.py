@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import chain
 from statistics import mean
@@ -22,6 +23,7 @@ from core.experiments.protocols.registry import PROTOCOLS
 from core.experiments.result_table import in_phrase
 from core.experiments.results import MEASURES, OF_VECTORS, SPLITS, TEST
 from core.experiments.shared_settings import shared_settings
+from core.experiments.surface import full_runs
 from core.experiments.vectors import VECTORS, unmeasured, vectors_request
 from core.messages import N_, Text, _, join_label, join_list, ngettext
 from core.parameters import Parameter
@@ -90,24 +92,26 @@ def _view(engine: Engine, experiment_id: str, polling: bool) -> None:
     protocol = PROTOCOLS.get(design.protocol)
     surface = design.base.on_shared_trunk
     show, measure, split = _selection(protocol, VALIDATION if surface else TEST)
-    if surface:
-        draw_findings(engine, design, runs)
-    measuring, second = False, "accuracy" if measure in OF_VECTORS else "silhouette"
     everything_ended = len(runs) >= design.runs and all(run.ended for run in runs)
+    full = full_runs(engine, design) if surface and everything_ended else []
+    withheld = draw_findings(engine.store, design, runs, full) if surface else ()
+    measuring, second = False, "accuracy" if measure in OF_VECTORS else "silhouette"
     above, shown, below = st.container(), st.container(key="experiment_shown"), st.container()
-    if (measure in OF_VECTORS or (surface and everything_ended)) and (lacking := unmeasured(engine.store, runs)):
+    if (measure in OF_VECTORS or (surface and everything_ended)) and (
+        lacking := unmeasured(engine.store, [*runs, *full])
+    ):
         newest = max(run.ended_at or 0.0 for run in lacking)
         with below if surface else above:  # the maps of a surface do not wait for it
             measuring = ensure_job(
                 VECTORS,
-                vectors_request(experiment.id),
+                vectors_request(experiment.id, full),
                 N_("Computing silhouette and other measures of the vectors"),
                 since=newest,
             )
     state.remember(MEASURING, measuring)
     if polling != (measuring or _has_unfinished_runs(experiment, design, runs)):
         st.rerun()
-    results = results_of(engine, experiment, runs, measure, split)
+    results = replace(results_of(engine, experiment, runs, measure, split), withheld=measure in withheld)
     with shown:
         match show:
             case "chart":

@@ -8,6 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from core.artifacts.cache import write
+from core.artifacts.measures import FrameMeasures, measures_path
 from core.config import RunConfig
 from core.config.edit import LAMBDA, TEMPERATURE, apply_settings
 from core.errors import ConfigError
@@ -20,13 +22,16 @@ from core.experiments.surface import (
     correct_rows,
     effects,
     full_draft,
+    full_runs,
     gains_over_probe,
     main_sentences,
     rank_correlation,
+    rank_correlations,
     reference_level,
     summarise,
     surface_design,
 )
+from core.messages import clauses
 from core.store import ExperimentTable, Status, Store
 from core.store.liveness import liveness_of
 from core.tasks import TaskData
@@ -107,7 +112,7 @@ def test_the_cells_of_a_seed_train_in_one_process(
     # Cells of a seed start from equal weights on equal batches.
     firsts = {(run.seed, engine.store.steps(str(run.run_id))[0].values["loss.cross_entropy"]) for run in runs}
     assert len(firsts) == 2
-    summary = summarise(engine, surface, runs)
+    summary = summarise(engine.store, surface, runs)
     assert len(summary.scores) == 4
     assert summary.sentences
 
@@ -226,7 +231,7 @@ class TestFindings:
         experiment_id = found.begin(surface)
         runs = found.table.runs(experiment_id)
         assert correct_rows(engine.store, surface, runs) == ({}, {})
-        assert [str(one) for one in summarise(engine, surface, runs).sentences] == [
+        assert [str(one) for one in summarise(engine.store, surface, runs).sentences] == [
             "No seed has finished all cells yet."
         ]
         for run in runs:
@@ -243,35 +248,77 @@ class TestFindings:
         assert probes[0].tolist() == [1.0, 1.0, 0.0]
 
 
-@pytest.mark.parametrize("reverse", [False, True])
-def test_full_runs_of_another_order_withhold_the_sentences(
-    reverse: bool, draft: Drafts, data: TaskData, tmp_path: Path
-) -> None:
-    def right(config: RunConfig) -> int:
-        objective = config.phases[0].objective
-        place = round(10 * (objective.temperature or 0) + 5 * (objective.weight or 0))
-        return 15 - place if reverse and config.executor == "full" else 5 + place
+class TestAgainstFullRuns:
+    """Three values of τ by two of λ; full runs order the cells by accuracy as the surface does, or in reverse."""
 
-    base = apply_settings(draft(), {"preset": "ce-scl", "batch_size": 8})
-    axes = [axis_of(TEMPERATURE, [0.1, 0.3, 0.5], base), axis_of(LAMBDA, [0.2, 0.8], base)]
-    design = surface_design(base, data, axes)
-    engine = ScoredEngine(Store(tmp_path / "runs"), right)
-    found = Experiments(engine)
-    runs = found.table.runs(found.begin(design))
-    alone = [str(one) for one in summarise(engine, design, runs).sentences]
-    for cell in design.cells[:4]:
-        engine.submit(full_draft(design, cell, 0))
-    engine.dispatch()
-    assert [str(one) for one in summarise(engine, design, runs).sentences] == alone  # four are too few
-    for cell in design.cells[4:]:
-        engine.submit(full_draft(design, cell, 0))
-    engine.dispatch()
-    said = [str(one) for one in summarise(engine, design, runs).sentences]
-    if reverse:
-        assert said == ["6 full runs order these cells differently (rank correlation −1.00), so trust the full runs."]
-    else:
-        agrees = "The order of these cells agrees with that of 6 full runs (rank correlation 1.00)."
-        assert said == [*alone, agrees]
+    @pytest.fixture(params=[False, True])
+    def reverse(self, request: pytest.FixtureRequest) -> bool:
+        return bool(request.param)
+
+    @pytest.fixture
+    def engine(self, reverse: bool, tmp_path: Path) -> ScoredEngine:
+        def right(config: RunConfig) -> int:
+            objective = config.phases[0].objective
+            place = round(10 * (objective.temperature or 0) + 5 * (objective.weight or 0))
+            return 15 - place if reverse and config.executor == "full" else 5 + place
+
+        return ScoredEngine(Store(tmp_path / "runs"), right)
+
+    @pytest.fixture
+    def design(self, draft: Drafts, data: TaskData) -> Design:
+        base = apply_settings(draft(), {"preset": "ce-scl", "batch_size": 8})
+        axes = [axis_of(TEMPERATURE, [0.1, 0.3, 0.5], base), axis_of(LAMBDA, [0.2, 0.8], base)]
+        return surface_design(base, data, axes)
+
+    def test_another_order_of_accuracies_withholds_the_sentences(
+        self, reverse: bool, engine: ScoredEngine, design: Design
+    ) -> None:
+        found = Experiments(engine)
+        runs = found.table.runs(found.begin(design))
+        alone = summarise(engine.store, design, runs).sentences
+        for cell in design.cells[:4]:
+            engine.submit(full_draft(design, cell, 0))
+        engine.dispatch()
+        assert full_runs(engine, design) == []  # four are too few
+        for cell in design.cells[4:]:
+            engine.submit(full_draft(design, cell, 0))
+        engine.dispatch()
+        full = full_runs(engine, design)
+        assert [run.cell for run in full] == [cell.number for cell in design.cells]
+        summary = summarise(engine.store, design, runs, full)
+        sign = "−" if reverse else ""
+        names = ("accuracy", "macro-F1", "cross-entropy, nats")
+        said = f"Rank correlation with the full runs of 6 cells: {clauses(f'{name} {sign}1.00' for name in names)}."
+        if reverse:
+            below = f"Below 0.5, trust the full runs: {clauses(names)}."
+            assert [str(one) for one in summary.sentences] == [said, below]
+            assert summary.withheld == ["accuracy", "macro_f1", "cross_entropy"]
+        else:
+            assert [str(one) for one in summary.sentences] == [*map(str, alone), said]
+            assert summary.withheld == []
+
+    @pytest.mark.parametrize("reverse", [True], indirect=True)
+    def test_each_measure_has_a_rank_correlation_of_its_own(self, engine: ScoredEngine, design: Design) -> None:
+        found = Experiments(engine)
+        runs = found.table.runs(found.begin(design))
+        for cell in design.cells:
+            engine.submit(full_draft(design, cell, 0))
+        engine.dispatch()
+        full = full_runs(engine, design)
+        values = {"surface": [0.3, 0.1, 0.2, 0.6, 0.5, 0.4], "full": [1.0, 0.8, 0.9, 3.0, 4.0, 2.0]}
+        for these, silhouettes in zip((runs, full), values.values(), strict=True):
+            for run, value in zip(these, silhouettes, strict=True):
+                folder = engine.store.run_folder(str(run.run_id))
+                path = measures_path(folder, run.begun_attempt, run.last_step)
+                write(path, FrameMeasures({"silhouette": value, "ari": None}, np.zeros(1, np.int64)))
+        ranks = rank_correlations(engine.store, runs, full)
+        # Without ties, 1 − 6 Σ d² / (n (n² − 1)).
+        places = [[sorted(of).index(value) for value in of] for of in values.values()]
+        squares = sum((one - other) ** 2 for one, other in zip(*places, strict=True))
+        assert ranks["silhouette"] == pytest.approx(1 - 6 * squares / (6 * 35))
+        assert ranks["accuracy"] == pytest.approx(-1)
+        assert "ari" not in ranks
+        assert summarise(engine.store, design, runs, full).withheld == ["accuracy", "macro_f1", "cross_entropy"]
 
 
 def test_the_middle_level_is_the_reference_unless_the_draft_has_one(draft: Drafts, data: TaskData) -> None:

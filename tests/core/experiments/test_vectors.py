@@ -60,3 +60,11 @@ def test_a_frame_that_is_damaged_costs_its_run_alone(trained: tuple[Store, str],
     for path in store.run_folder(run_id).glob("frame-*"):
         path.write_bytes(b"nonsense")
     assert job(vectors_request(experiment_id), store.folder, lambda *_: None) == {"measured": 1}
+
+
+def test_it_also_measures_runs_outside_the_experiment(trained: tuple[Store, str]) -> None:
+    store, experiment_id = trained
+    other = ExperimentTable(store.folder).create("", "{}")
+    runs = ExperimentTable(store.folder).runs(experiment_id)
+    assert job(vectors_request(other, runs), store.folder, lambda *_: None) == {"measured": 2}
+    assert unmeasured(store, runs) == []
