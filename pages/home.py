@@ -1,4 +1,4 @@
-"""Home: an introduction to the app, the recent runs and an animated replay."""
+"""Home: an introduction to the app, the recent runs, and two bundled replays that play side by side."""
 
 from __future__ import annotations
 
@@ -7,28 +7,34 @@ import streamlit as st
 
 from core import __version__
 from core.artifacts.replay import TAG, Replay, open_replay, read_replay
+from core.artifacts.shared_examples import find_turn
 from core.artifacts.shipped import SHIPPED
 from core.config.describe import objective_label
 from core.config.score_source import score_note
-from core.figures.map_data import examples_bundle, label_colours, places_bundle
-from core.messages import N_, _
+from core.events import Evaluation
+from core.figures.map_data import box_of, examples_bundle, label_colours, places_bundle
+from core.messages import N_, _, sentences
 from core.tasks.task_label import task_label
 from pages.ui import reads, state
 from pages.ui.address import Home
 from pages.ui.bound import bound
 from pages.ui.map_view import Panel, map_view
-from pages.ui.parts import escaped, status_badge
+from pages.ui.parts import escaped, page_head, status_badge
 from pages.ui.reads import cached
 
 # Pages that open a replay like any other run.
 OPENED_IN = (("explore", N_("Explore"), "scatter_plot"), ("tokens", N_("Tokens"), "format_ink_highlighter"))
+# The replay that the others are drawn beside.
+BASELINE = "ce"
 
 
 def page() -> None:
     store = reads.open_engine().store
-    left, right = st.columns([5, 6], gap="large")
+    head = page_head(_("Watch a text encoder learn"))
+    if head.button(_("What do λ and τ do on my data?"), type="primary", icon=":material/grid_on:"):
+        st.switch_page("pages/experiments.py")
+    left, right = st.columns([5, 7], gap="large")
     with left:
-        st.title(_("Watch a text encoder learn"))
         st.write(
             _(
                 "Pick a text task, mix cross-entropy with a contrastive loss, and start a short fine-tune on this "
@@ -39,8 +45,6 @@ def page() -> None:
         runs = [run for run in store.runs() if not run.of_experiment and TAG not in run.tags][:5]
         # Without a run that has a probe set, the visitor explores the replay.
         newest = next((run for run in runs if run.probe_known), None)
-        if st.button(_("What do λ and τ do on my data?"), type="primary", icon=":material/grid_on:"):
-            st.switch_page("pages/experiments.py")
         with st.container(horizontal=True):
             if st.button(_("Start a run"), icon=":material/rocket_launch:"):
                 st.switch_page("pages/fine_tune.py")
@@ -53,19 +57,19 @@ def page() -> None:
         if runs:
             st.header(_("Recent runs"))
         for run in runs:
-            name, status, about = st.columns([4, 2, 6], vertical_alignment="center", gap="small")
+            name, status, about = st.columns([5, 2, 5], vertical_alignment="center", gap="small")
             with name:
                 st.page_link("pages/fine_tune.py", label=escaped(run.title), query_params={"run": run.id})
             with status:
                 status_badge(run)
             about.caption(escaped(f"{task_label(run.config)} · {objective_label(run.effective)}"))
         st.caption(_("Version {version}", version=__version__))
-    with right:
+    with right, st.container(key="home_replay"):
         st.fragment(_replay)()
 
 
 def _replay() -> None:
-    """Draw the map of a bundled replay, which plays automatically."""
+    """Draw the maps of the baseline and of another bundled replay, which play automatically in step."""
     name, tied = bound(Home.REPLAY, list(SHIPPED))
     st.pills(
         _("Replay"),
@@ -75,11 +79,11 @@ def _replay() -> None:
         label_visibility="collapsed",
         **tied.by_default,
     )
-    st.caption(_(SHIPPED[name].about))
+    st.caption(sentences([_(SHIPPED[name].about), *_comparison(name)]))
     map_view(
-        [replay_panel(name)],
+        replay_panels(name),
         key="home.map",
-        height="max(20rem, 100dvh - 16.5rem)",
+        height="min(max(20rem, 100dvh - 24.5rem), 52vw)",
         description=_(
             "A replay: the map of {count} texts during fine-tuning.",
             count=f"{len(replay(name).probe.ids):,}",
@@ -87,6 +91,7 @@ def _replay() -> None:
         trails=False,
         play=True,
         name=name,
+        columns=len(_shown(name)),
     )
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.caption(_("Hover a point to read its text."), width="stretch")
@@ -107,17 +112,53 @@ def replay(name: str) -> Replay:
     return read_replay(SHIPPED[name].path)
 
 
+def _shown(name: str) -> list[str]:
+    """Return the names of the replays that are drawn."""
+    return list(dict.fromkeys((BASELINE, name)))
+
+
+def _comparison(name: str) -> list[str]:
+    """Compare the classes of a replay at its last frame with those of the baseline, in a sentence if there is one."""
+    ours, theirs = (replay(one).separations[-1] for one in (name, BASELINE))
+    if name == BASELINE or ours is None or theirs is None:
+        return []
+    return [
+        _(
+            "Within / between is the spread within classes over that between them; lower is better. It ends at {ours}, "
+            "with CE at {theirs} (one seed each).",
+            ours=f"{ours:.2f}",
+            theirs=f"{theirs:.2f}",
+        )
+    ]
+
+
 @cached(16)
-def replay_panel(name: str) -> Panel:
-    played = replay(name)
-    probe = played.probe
-    return Panel(
-        examples=examples_bundle(probe.ids, probe.texts, probe.labels, probe.classes, probe.splits),
-        places=places_bundle(np.stack(played.maps)),
-        colours=label_colours(probe.labels, probe.classes),
-        steps=played.steps,
-        notes=tuple("" if score is None else score_note(score) for score in played.scores),
-    )
+def replay_panels(name: str) -> list[Panel]:
+    """Build the maps of the baseline and of a replay, aligned to the baseline's last map, on one scale."""
+    shown = [(_(SHIPPED[one].label), replay(one)) for one in _shown(name)]
+    probe, onto = shown[0][1].probe, shown[0][1].maps[-1]
+    stacks = []
+    for _label, played in shown:
+        turn = find_turn(played.maps[-1], onto)
+        stacks.append(np.stack([turn(points) for points in played.maps]))
+    return [
+        Panel(
+            examples=examples_bundle(probe.ids, probe.texts, probe.labels, probe.classes, probe.splits),
+            places=places_bundle(places, box_of(*stacks)),
+            colours=label_colours(probe.labels, probe.classes),
+            steps=played.steps,
+            title=label,
+            notes=tuple(_note(*values) for values in zip(played.scores, played.separations, strict=True)),
+        )
+        for (label, played), places in zip(shown, stacks, strict=True)
+    ]
+
+
+def _note(score: Evaluation | None, separation: float | None) -> str:
+    notes = ["" if score is None else score_note(score)]
+    if separation is not None:
+        notes.append(_("within / between {ratio}", ratio=f"{separation:.2f}"))
+    return " · ".join(filter(None, notes))
 
 
 state.require_app()

@@ -27,6 +27,7 @@ from core.config.score_source import scored_evaluations
 from core.errors import StoreError
 from core.events import VALIDATION, Evaluation, Frame, Predictions, Probe, Started, Step
 from core.messages import Message
+from core.representation.metrics import within_between_ratio
 from core.representation.projections import Points
 from core.store import RunRecord, Status, Store
 from core.store.attempt import Attempt
@@ -45,7 +46,10 @@ ID_CHARS = 12
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """The data to play: a step, a map [N, 2] and the scores of the validation split for each frame."""
+    """The data to play: a step, a map [N, 2], and the scores of the validation split for each frame.
+
+    `separations` has the ratio of the spread within classes to that between classes of its validation examples.
+    """
 
     title: str
     config: RunConfig
@@ -53,22 +57,28 @@ class Replay:
     steps: tuple[int, ...]
     maps: tuple[Points, ...]
     scores: tuple[Evaluation | None, ...]
+    separations: tuple[float | None, ...]
 
 
 def read_replay(path: Path) -> Replay:
     """Read a replay to play it. Raises: StoreError for a file that is not a replay."""
     contents = replay_file.read(path)
-    run = contents.run
+    run, probe = contents.run, contents.probe
+    held_out = slice(probe.held_out)
     scores = {
         one.step: Evaluation(one.step, one.split, one.values) for one in run.evaluations if one.split == VALIDATION
     }
     return Replay(
         title=run.title,
         config=contents.config,
-        probe=contents.probe,
+        probe=probe,
         steps=run.frames,
         maps=tuple(contents.maps[step] for step in run.frames),
         scores=tuple(scores.get(step) for step in run.frames),
+        separations=tuple(
+            within_between_ratio(contents.arrays[f"embeddings.{step}"][held_out], probe.labels[held_out])
+            for step in run.frames
+        ),
     )
 
 

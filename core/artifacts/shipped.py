@@ -44,10 +44,7 @@ SHIPPED = {
         Shipped(
             "ce-scl",
             "CE + SCL, τ 0.3",
-            N_(
-                "Reviews of one class attract each other, so each class is closer together than under "
-                "cross-entropy alone."
-            ),
+            N_("Reviews of one class attract each other, and reviews of different classes repel each other."),
         ),
         Shipped(
             "ce",

@@ -7,8 +7,11 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
+from core.artifacts.replay import read_replay
+from core.artifacts.shipped import SHIPPED
+from core.config.score_source import score_note
 from tests.browser.conftest import Server
-from tests.browser.seen import PHONE, PLAYER, WIDE, bottom, fits, resized
+from tests.browser.seen import PHONE, PLAYER, WIDE, bottom, fits, quiet, resized
 
 STAGE = ".map-stage"
 
@@ -24,12 +27,39 @@ def test_the_map_of_long_texts_is_large_and_a_phone_wide_enough(page: Page, serv
     for address in (f"/explore?run={hostile_run}", f"/fine_tune?run={hostile_run}", "/"):
         opened(page, server.url + address, WIDE[0])
         assert bottom(page, PLAYER) <= WIDE[0][1], address
-        stage = page.locator(STAGE).bounding_box()
+        stage = page.locator(STAGE).first.bounding_box()
         assert stage is not None
         assert stage["height"] >= 280, address
         assert fits(page), address
         resized(page, *PHONE)
         assert fits(page), address
+
+
+def test_home_shows_two_replays_in_step_with_their_numbers(page: Page, server: Server) -> None:
+    shown = [read_replay(SHIPPED[name].path) for name in ("ce", "ce-scl")]
+    for size in (*WIDE, PHONE):
+        opened(page, server.url, size)
+        quiet(page)
+        page.get_by_role("slider", name="Step").press("End")
+        notes = page.locator(".map-note")
+        for number, replay in enumerate(shown):
+            score = replay.scores[-1]
+            assert score is not None
+            said = f"step 120 · {score_note(score)} · within / between {replay.separations[-1]:.2f}"
+            expect(notes.nth(number)).to_have_text(said)
+        first, second = (page.locator(STAGE).nth(number).bounding_box() for number in (0, 1))
+        player, text = (page.locator(one).bounding_box() for one in (PLAYER, "p:has-text('Pick a text task')"))
+        assert first is not None
+        assert second is not None
+        assert player is not None
+        assert text is not None
+        assert first["y"] == second["y"]
+        assert first["x"] + first["width"] <= second["x"]
+        assert first["y"] + first["height"] <= player["y"]
+        assert player["y"] + player["height"] <= size[1]
+        assert bottom(page, ".stButton button[kind=primary]") <= first["y"]
+        assert size != PHONE or text["y"] > first["y"]
+        assert fits(page)
 
 
 def test_the_replay_on_home_plays_until_it_is_paused(page: Page, server: Server) -> None:

@@ -13,7 +13,7 @@ from streamlit.testing.v1 import AppTest
 from core import __version__
 from core.advice.idle_terms import STEPS_IN_A_ROW, starving_sentences
 from core.advice.prepare import prepare
-from core.artifacts.replay import open_replay
+from core.artifacts.replay import open_replay, read_replay
 from core.artifacts.shipped import SHIPPED, draft_of
 from core.catalogue.losses import LOSSES
 from core.catalogue.views import VIEWS
@@ -924,6 +924,8 @@ class TestLink:
 
 def test_home_plays_any_of_the_replays(opened: Pages) -> None:
     app = opened("home")
+    ours, theirs = (read_replay(SHIPPED[name].path).separations[-1] for name in ("ce-scl", "ce"))
+    assert f"It ends at {ours:.2f}, with CE at {theirs:.2f}" in words(app)
     assert SHIPPED["ce-scl"].about in words(app)
     next(group for group in app.get("button_group") if group.label == "Replay").set_value("collapsed").run()
     assert not app.exception

@@ -47,6 +47,23 @@ class TestEach:
         assert replay.steps[0] == 0
         assert replay.steps[-1] == replay.config.steps
 
+    def test_the_numbers_at_a_frame_are_those_of_its_vectors_and_logits(self, name: str) -> None:
+        replay, arrays = read_replay(SHIPPED[name].path), replay_file.read(SHIPPED[name].path).arrays
+        labels = replay.probe.labels[: replay.probe.held_out]
+        for step, score, separation in zip(replay.steps, replay.scores, replay.separations, strict=True):
+            vectors = [row / np.linalg.norm(row) for row in arrays[f"embeddings.{step}"].astype(float)[: len(labels)]]
+            of_class = {c: [z for z, label in zip(vectors, labels, strict=True) if label == c] for c in set(labels)}
+            means = {c: sum(rows) / len(rows) for c, rows in of_class.items()}
+            middle = sum(vectors) / len(vectors)
+            within = sum(((z - means[label]) ** 2).sum() for z, label in zip(vectors, labels, strict=True))
+            between = sum(((means[label] - middle) ** 2).sum() for label in labels)
+            assert separation == pytest.approx(within / between, rel=1e-6)
+            right = sum(
+                int(row.argmax()) == label for row, label in zip(arrays[f"logits.{step}"], labels, strict=False)
+            )
+            assert score is not None
+            assert score.values["accuracy"] == pytest.approx(right / len(labels), abs=1e-6)
+
 
 def test_they_differ_in_their_objective_alone() -> None:
     first = read_replay(SHIPPED["ce"].path)
