@@ -61,7 +61,7 @@ COLOURINGS = {"label": N_("Label"), "prediction": N_("Prediction"), "correct": N
 # The 20-second animation cannot show more frames; longer sequences are thinned evenly.
 FRAMES_MAX = 100
 # Curves are drawn twice, for wide and narrow screens: width and height by CSS class.
-CURVES = {"wide": (680, 700), "narrow": (350, 780)}
+CURVES = {"wide": (680, 810), "narrow": (350, 900)}
 # Texts are beside one map, but below two maps; the height then leaves the top of the texts visible.
 HEIGHTS = {1: "max(20rem, min(38rem, 100dvh - 16rem))", 2: "max(18rem, min(30rem, 100dvh - 23rem))"}
 

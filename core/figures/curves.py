@@ -9,13 +9,14 @@ from statistics import median
 from typing import Any
 
 from core.config import KnobTurn
-from core.events import GRADIENT_NORM, LOSS, SHARED_BLOCK, SHARED_COSINE, Evaluation, OfTerm, Step
+from core.events import GRADIENT_NORM, LOSS, SHARED_BLOCK, SHARED_COSINE, VALIDATION, Evaluation, OfTerm, Step
 from core.figures.line_ends import line_ends, margin_px
 from core.figures.panels import axes_of, axis_title, stack_panels
 from core.figures.parts import REFERENCES, part_colour, part_dash, part_label
 from core.figures.smoothing import RAW, Smoothing, smoothed
 from core.figures.template import (
     ACCENT,
+    CLASS_COLOURS,
     QUIET,
     Figure,
     axis_heading,
@@ -28,6 +29,7 @@ from core.figures.template import (
 )
 from core.messages import N_, _, join_list, join_phrase, ngettext
 from core.quantities import PERCENT_FORMAT, PERCENT_TICKS
+from core.representation.neural_collapse import COLLAPSE
 
 KNOB_SYMBOLS = {"lambda": "λ", "temperature": "τ", "learning_rate": "lr ×", "alpha": "α", "weight": N_("weight")}
 
@@ -73,6 +75,12 @@ PANELS = (
         {"range": [-1, 1], "tickvals": [-1, 0, 1]},
     ),
     Panel(
+        N_("Neural collapse on validation"),
+        0.22,
+        N_("0 if classes are points of a simplex"),
+        {"type": "log", "exponentformat": "none", "minor": {"showgrid": False}},
+    ),
+    Panel(
         N_("Learning rate"),
         0.13,
         N_("step size"),
@@ -81,7 +89,7 @@ PANELS = (
 )
 CONTRASTIVE_HINT = N_("a contrastive term falls from its collapse line towards its lower bound")
 PARTS_HINT = N_("compare the terms with each other, not with the total")
-HEIGHT_PX, TOP_PX, BOTTOM_PX = 760, 40, 40
+HEIGHT_PX, TOP_PX, BOTTOM_PX = 880, 40, 40
 GAP = 0.045
 FAINT = 0.3
 HOVER, SHARE_HOVER = "%{y:.4g}", f"%{{y:{PERCENT_FORMAT}}}"
@@ -105,7 +113,7 @@ def curves_figure(
     revision: str,
     smoothing: Smoothing = RAW,
 ) -> Figure:
-    """Draw the loss and every part of every term, accuracy, gradient norms, their cosine and the learning rate.
+    """Draw the loss and every part of every term, accuracy, gradients, neural collapse and the learning rate.
 
     Args:
         steps: the run's steps so far; long runs are thinned for the screen.
@@ -123,7 +131,8 @@ def curves_figure(
         *_loss_traces(shown),
         *_accuracy_traces(evaluations, facts, total_steps),
         *_gradient_traces(shown, compared, pace),
-        _line(shown, "learning_rate", _("learning rate"), 5, QUIET),
+        *_collapse_traces(evaluations),
+        _line(shown, "learning_rate", _("learning rate"), 6, QUIET),
     ]
     traces = [trace for trace in traces if trace["x"]]
     if smoothing != RAW:
@@ -227,6 +236,18 @@ def _gradient_traces(steps: Sequence[Step], compared: Sequence[Step], pace: int)
     return [*norms, dotted(SHARED_COSINE, _("cosine on {blocks}", blocks=blocks), 4, ACCENT)]
 
 
+def _collapse_traces(evaluations: Sequence[Evaluation]) -> list[Figure]:
+    """Return the measures of neural collapse over frames, with gaps at 0, which a logarithmic axis cannot show."""
+    traces = []
+    for (measure, label), colour in zip(COLLAPSE.items(), CLASS_COLOURS, strict=False):
+        having = [e for e in evaluations if e.split == VALIDATION and measure in e.values]
+        x, y = [e.step for e in having], [e.values[measure] or None for e in having]
+        more = {"name": _(label), "meta": _(label).partition(":")[0], "hovertemplate": HOVER}
+        line, marker = {"color": colour, "width": 1.5}, {"color": colour, "size": 4}
+        traces.append(curve(x, y, line, axes_of(5), mode="lines+markers", marker=marker, **more))
+    return traces
+
+
 def _blocks(compared: Sequence[Step]) -> str:
     numbers = sorted({int(step.values[SHARED_BLOCK]) for step in compared if SHARED_BLOCK in step.values})
     return ngettext("block {numbers}", "blocks {numbers}", len(numbers), numbers=join_list(map(str, numbers)))
@@ -303,8 +324,10 @@ def _line(
 
 
 def _panels(steps: Sequence[Step], evaluations: Sequence[Evaluation], compared: Sequence[Step]) -> dict[int, Panel]:
-    """Return the panels to draw, by axis number; the cosine panel is left out if no two terms were compared."""
+    """Return the panels to draw, by axis number; cosines and neural collapse are left out if not measured."""
     panels = dict(enumerate(PANELS, start=1))
+    if not any(COLLAPSE.keys() & e.values.keys() for e in evaluations):
+        del panels[5]
     validation = [e.probe_rows is not None for e in evaluations if e.split == "validation"]
     if any(validation):
         only, then = _("Validation accuracy: linear probe"), _("Validation accuracy: linear probe, then classifier")

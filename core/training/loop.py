@@ -444,7 +444,7 @@ class _Run:
         if classifier_learned(self.config, 0):
             with torch.inference_mode():
                 logits = encoder.logits(torch.from_numpy(pooled).to(self.machine.device)).cpu().numpy()
-        yield from self.frames.events(0, pooled, logits, vectors.get("attention"))
+        yield from self.frames.events(0, pooled, logits, vectors.get("attention"), encoder)
 
     def _frame(self, controls: Controls) -> Iterator[Event]:
         """Yield the frame of the current step.
@@ -462,7 +462,7 @@ class _Run:
             attended=self.frames.attended,
         )
         logits = None if by_probe else found.logits.cpu().numpy()
-        yield from self.frames.events(self.step, found.pooled.cpu().numpy(), logits, found.attention)
+        yield from self.frames.events(self.step, found.pooled.cpu().numpy(), logits, found.attention, self.encoder)
 
     def _test(self) -> Iterator[Evaluation | Predictions]:
         """Yield the scores of the test split; without a trained classifier, those of a linear probe."""

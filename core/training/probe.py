@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
+import torch
 
 from core.config import RunConfig
 from core.config.score_source import PROBE_ROWS
 from core.encoders.model import Encoder, Tokenizer
 from core.events import TRAIN, VALIDATION, Evaluation, Event, FloatArray, Frame, Predictions, Probe, Tokens, TokenText
 from core.representation.geometry import geometry
+from core.representation.neural_collapse import neural_collapse
 from core.tasks import TaskData
 from core.tasks.dataset import Input
 from core.training.encode import Attention
 from core.training.scores import LinearProbe, classification_scores, probe_scores
+from core.training.trainable import last_layer
 from core.training.untrained import candidate_rows, probe_rows, spread
 
 # Maximum disk space for the attention of all frames, in bytes. Further examples have none.
@@ -67,7 +70,7 @@ class ProbeFrames:
         return (*self.texts, *self._further) if by_probe else self.texts
 
     def events(
-        self, step: int, pooled: FloatArray, logits: FloatArray | None, attention: Attention | None
+        self, step: int, pooled: FloatArray, logits: FloatArray | None, attention: Attention | None, encoder: Encoder
     ) -> Iterator[Event]:
         """Yield the frame and the scores of the validation split, with the geometry of the validation rows on the map.
 
@@ -75,15 +78,23 @@ class ProbeFrames:
             pooled: vectors of `texts_of`.
             logits: logits of the classifier for `texts`. If None, a linear probe is scored, and the frame holds its
                 logits.
+            encoder: has the classifier that computed the logits; it is left in evaluation mode.
         """
+        shown = self._labels[: self._size]
+        features, weights, predicted = pooled[: self._size], None, None
         if logits is None:
             probe = self.fit_probe(pooled[self._held_out :])
             logits = probe.logits(pooled[: len(self.texts)])
             values = probe_scores(logits[: self._held_out], self._labels, probe.rows)
         else:
             values = classification_scores(logits[: self._held_out], self._labels)
+            with torch.inference_mode():
+                layer, inputs = last_layer(encoder.eval(), torch.from_numpy(features).to(encoder.model.device))
+                features, weights = inputs.cpu().numpy(), layer.weight.cpu().numpy()
+            predicted = logits[: self._size].argmax(1)
         yield Frame(step, pooled[self._places], logits[self._places], attention)
-        yield Evaluation(step, VALIDATION, values | geometry(pooled[: self._size], self._labels[: self._size]))
+        values |= geometry(pooled[: self._size], shown) | neural_collapse(features, shown, weights, predicted)
+        yield Evaluation(step, VALIDATION, values)
         if step == self._predicted_at:
             yield Predictions(VALIDATION, logits[: self._held_out], self._labels)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -140,13 +141,11 @@ def fit_classifier(
     drawn = torch.randperm(len(texts), generator=torch.Generator().manual_seed(seed))[:FITTED_MAX].tolist()
     tokens = tokenizer([texts[place] for place in drawn])
     encoder.eval()
-    layer = encoder.model.get_submodule(encoder.family.head_layers[1])
     read: list[Tensor] = []
-    hook = layer.register_forward_pre_hook(lambda _layer, inputs: read.append(inputs[0].flatten(0, -2)))
     with torch.no_grad():
         for start in range(0, len(tokens), FITTED_AT_ONCE):
-            encoder.logits(encoder.pooled(tokens[start : start + FITTED_AT_ONCE]))
-    hook.remove()
+            layer, inputs = last_layer(encoder, encoder.pooled(tokens[start : start + FITTED_AT_ONCE]))
+            read.append(inputs)
     features, truth = torch.cat(read).double().cpu(), torch.tensor([labels[place] for place in drawn])
     weight = torch.zeros(layer.weight.shape, dtype=torch.float64, requires_grad=True)
     bias = torch.zeros(len(weight), dtype=torch.float64, requires_grad=True)
@@ -164,6 +163,15 @@ def fit_classifier(
     with torch.no_grad():
         layer.weight.copy_(weight)
         layer.bias.copy_(bias)
+
+
+def last_layer(encoder: Encoder, pooled: Tensor) -> tuple[nn.Linear, Tensor]:
+    """Return the last linear layer of the classifier, and its inputs [B, d] for pooled vectors [B, H]."""
+    layer, read = cast(nn.Linear, encoder.model.get_submodule(encoder.family.head_layers[1])), list[Tensor]()
+    hook = layer.register_forward_pre_hook(lambda _layer, inputs: read.append(inputs[0].flatten(0, -2)))
+    encoder.logits(pooled)
+    hook.remove()
+    return layer, read[0]
 
 
 def set_gradient_checkpointing(encoder: Encoder, on: bool) -> None:

@@ -16,6 +16,7 @@ from core.events import VALIDATION
 from core.figures.curves import HEIGHT_PX, curves_figure
 from core.figures.smoothing import RAW, Smoothing
 from core.messages import N_, _, sentences
+from core.representation.neural_collapse import COLLAPSE
 from core.representation.projections import MapSpec
 from core.representation.verdict import Geometry, Outcome, verdict
 from pages.ui.explore import run_reads
@@ -118,6 +119,9 @@ def draw_curves(now: RunNow, kind: str) -> None:
         version=f"{now.key} {kind}",
         description=_("Curves by step: loss and its terms, validation accuracy, gradient norms, learning rate."),
     )
+    scored = [e for e in now.evaluations if e.split == VALIDATION]
+    if scored and not any(COLLAPSE.keys() & e.values.keys() for e in scored):
+        st.caption(_("No neural-collapse measures: the run predates them, or a class has a single validation text."))
 
 
 # All visitors who watch a run share its figure.

@@ -19,6 +19,7 @@ from core.figures.smoothing import RAW, Smoothing
 from core.figures.template import thin_indices
 from core.messages import N_, _, join_list, ngettext, sentences
 from core.representation.metrics import METRICS
+from core.representation.neural_collapse import COLLAPSE
 from core.store import Store
 from core.tasks.listing import csv_file
 from pages.ui import reads
@@ -60,10 +61,11 @@ OF_FRAMES = {
     "within_cosine": N_("Cosine within classes"),
     "between_cosine": N_("Cosine between classes"),
     "effective_rank": N_("Effective rank"),
+    **COLLAPSE,
 }
 VALIDATION, MEASURE = "validation.", "measure."
 SCORES = ("accuracy", "macro_f1", "cross_entropy")
-LOGARITHMIC = (GRADIENT_NORM, f"{OfTerm.SHARED_GRADIENT}.")
+LOGARITHMIC = (GRADIENT_NORM, f"{OfTerm.SHARED_GRADIENT}.", f"{VALIDATION}nc")
 # Measured at some steps only; a line joins those.
 SPARSE = (SHARED_COSINE, f"{OfTerm.SHARED_GRADIENT}.")
 MEASURED_SHARES = (f"{MEASURE}{name}" for name, entry in METRICS.items() if entry.share)

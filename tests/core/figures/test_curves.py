@@ -43,6 +43,10 @@ def made_evaluation(step: int, split: str = "validation") -> Evaluation:
     return Evaluation(step, split, {"accuracy": 0.8, "accuracy_low": 0.7, "accuracy_high": 0.9})
 
 
+def collapse_evaluation(step: int) -> Evaluation:
+    return Evaluation(step, "validation", made_evaluation(step).values | {"nc1": 2.0 / (step + 1), "nc4": 0.1 * step})
+
+
 def drawn(
     steps: list[Step] | None = None,
     evaluations: list[Evaluation] | None = None,
@@ -75,7 +79,7 @@ def test_nothing_yet_gives_an_empty_figure_with_the_panels_that_every_run_has() 
     assert figure["data"] == []
     assert titles(figure) == ["Loss, nats", "Validation accuracy", "Gradient norm", "Learning rate"]
     assert figure["layout"]["xaxis"]["range"] == [0, 100]
-    assert figure["layout"]["xaxis"]["anchor"] == "y5"
+    assert figure["layout"]["xaxis"]["anchor"] == "y6"
 
 
 def test_every_measure_has_its_line() -> None:
@@ -250,3 +254,12 @@ def test_the_reference_lines_have_different_strokes() -> None:
     dashes = [trace["line"]["dash"] for trace in figure["data"] if trace["line"]["color"] == QUIET and "meta" in trace]
     references = [dash for dash in dashes if dash != "solid"]
     assert len(set(references)) == len(references) == 4
+
+
+def test_neural_collapse_has_a_panel_where_it_was_measured() -> None:
+    figure = drawn(made_steps(20), [collapse_evaluation(step) for step in (0, 10)])
+    assert titles(figure)[-2:] == ["Neural collapse on validation", "Learning rate"]
+    assert trace_named(figure, "NC1: variance within classes")["y"] == pytest.approx([2, 2 / 11], rel=1e-4)
+    # A logarithmic axis has no 0.
+    assert trace_named(figure, "NC4: predictions that are not the nearest class mean")["y"] == [None, 1.0]
+    assert "Neural collapse on validation" not in titles(drawn(made_steps(20), [made_evaluation(0)]))

@@ -11,7 +11,8 @@ import torch
 
 from core.config import RunConfig
 from core.encoders.model import Encoder, Tokenizer, load_encoder
-from core.events import TRAIN, VALIDATION, Event, Finished, Frame, Started, Tokens
+from core.events import TRAIN, VALIDATION, Evaluation, Event, Finished, Frame, Started, Tokens
+from core.representation.neural_collapse import neural_collapse
 from core.tasks import TaskData
 from core.training import probe as frames
 from core.training.checkpoints import Checkpoints, load_learned
@@ -91,6 +92,22 @@ def test_a_frame_holds_the_vectors_and_attention_of_exactly_these_texts(plain: P
             np.testing.assert_allclose(kept.astype(np.float32), attention, atol=1e-3)
             column += text.length
         assert column == frame.attention.shape[2]
+
+
+def test_neural_collapse_is_measured_on_the_inputs_of_the_last_layer(plain: Plain) -> None:
+    config, data, events, checkpoint = plain
+    encoder = loaded(config, data)[0]
+    load_learned(checkpoint, encoder)
+    vectors = torch.from_numpy(frames_of(events)[8].embeddings[:6])
+    (hidden, linear) = (encoder.model.get_submodule(name) for name in encoder.family.head_layers)
+    with torch.no_grad():
+        inputs = torch.tanh(hidden(vectors))
+        predicted = encoder.logits(vectors).argmax(1).numpy()
+    weights = linear.weight.detach().numpy()
+    expected = neural_collapse(inputs.numpy(), data.validation.labels[:6], weights, predicted)
+    scores = [event for event in events if isinstance(event, Evaluation) and event.split == VALIDATION]
+    assert {name: scores[-1].values[name] for name in expected} == pytest.approx(expected, rel=1e-4)
+    assert expected.keys() >= {"nc1", "nc3", "nc4"}
 
 
 def test_words_are_those_of_the_text_with_their_tokens(plain: Plain) -> None:
