@@ -294,7 +294,8 @@ def test_known_measures_are_listed_with_their_definitions_and_the_best_is_marked
     store = Store(folder)
     for run, value in zip(runs, (0.0, 1.0), strict=True):
         measured = FrameMeasures({"silhouette": value, "alignment": value, "knn1": None}, np.zeros(6, np.int64))
-        write(measures_path(store.run_folder(run), 1, 8), measured)
+        for step in (0, 8):
+            write(measures_path(store.run_folder(run), 1, step), measured)
     app = opened(runs=",".join(runs))
     found = table(app, "Measure").set_index("Measure")
     assert found.loc["↑ Silhouette"].tolist()[:2] == ["0.000", "★ 1.000"]

@@ -10,13 +10,14 @@ import pandas as pd
 import streamlit as st
 
 from core.artifacts.maps import run_request
-from core.artifacts.measures import read_measures
+from core.artifacts.measures import measured_steps
 from core.artifacts.seeds import SCORES, Measure, SeedGroup, Spread, scores_over_seeds
 from core.config.compare import config_differences
 from core.config.score_source import PROBE_ROWS, scored_evaluations
 from core.experiments.design import LABEL_CHARS, Axis, Design, Level
 from core.experiments.result_table import cautions, in_phrase, notes, table_rows
 from core.experiments.results import TEST, compute_results
+from core.figures.plane import Path
 from core.messages import ENGLISH, N_, _, in_language, join_list, ngettext, sentences
 from core.quantities import percent
 from core.representation.metrics import METRICS
@@ -25,6 +26,8 @@ from core.tasks.listing import csv_file
 from pages.ui.address import ON, Compare
 from pages.ui.compare.pair import example_test
 from pages.ui.compare.picking import Compared, group_name
+from pages.ui.explore import run_reads
+from pages.ui.explore.measures import draw_plane
 from pages.ui.parts import escaped
 from pages.ui.text_table import csv_button
 from pages.ui.waiting import complete_since, ensure_job
@@ -127,7 +130,7 @@ def overview(store: Store, runs: Sequence[Compared]) -> bool:
         st.caption(_("None: these runs have the same settings and the same seed."))
     st.header(_("Scores"))
     found = _scores_of(store, runs)
-    busy = _measuring(runs, found.measured)
+    busy = _measuring(runs)
     if not found.measures:
         st.caption(_("No scores yet. The first appear with a run's first frame."))
         return busy
@@ -140,6 +143,9 @@ def overview(store: Store, runs: Sequence[Compared]) -> bool:
         _table(pd.DataFrame(rows), pinned=MEASURE, wide=HOW)
     st.caption(_legend(found, runs))
     csv_button(_("Scores as CSV"), lambda: scores_csv(store, runs), "scores.csv", key="compare.scores.csv")
+    paths = {one.name: _measured(one) for one in runs}
+    if any(paths.values()):
+        draw_plane(paths, key="compare.plane")
     _significance(store, found.groups, found.heads, runs)
     example_test(store, runs)
     return busy
@@ -174,14 +180,9 @@ def _scores_of(store: Store, runs: Sequence[Compared]) -> Scores:
             who = OF_PROBE if evaluation.probe_rows is not None and split in SPLITS else ""
             of_run |= {f"{split}.{who}{name}": value for name, value in evaluation.values.items()}
         measured.append(None)
-        if one.frames is not None:
-            folder, attempt = one.frames.folder, one.run.begun_attempt
-            known = ((step, read_measures(folder, attempt, step)) for step in reversed(one.frames.numbers))
-            for step, measures_at in known:
-                if measures_at is not None and measures_at.values:
-                    measured[-1] = step
-                    of_run |= measures_at.values
-                    break
+        if known := _measured(one):
+            measured[-1] = max(known)
+            of_run |= known[max(known)]
         scores.append(of_run)
     measures = {name: entry for name, entry in _measures().items() if any(name in of_run for of_run in scores)}
     sets = validation_sets(runs)
@@ -274,13 +275,19 @@ def _measures() -> dict[str, tuple[Measure, str]]:
     return found
 
 
-def _measuring(runs: Sequence[Compared], measured: Sequence[int | None]) -> bool:
-    """Offer to measure the last frames, or start the jobs once the user asked. Return whether one is still running."""
-    lacking = [
-        one
-        for one, step in zip(runs, measured, strict=True)
-        if one.frames is not None and step != one.frames.numbers[-1]
-    ]
+def _measured(one: Compared) -> Path:
+    """Return the representation measures of a run by step."""
+    known = {} if one.frames is None else run_reads.measures(one.frames)
+    return {step: found.values for step, found in known.items() if found.values}
+
+
+def _measuring(runs: Sequence[Compared]) -> bool:
+    """Offer to measure the frames, or start the jobs once the user asked. Return whether one is still running."""
+    lacking = []
+    for one in runs:
+        steps = () if one.frames is None else one.frames.numbers
+        if steps and not {*measured_steps(one.config.probe.frame_steps or steps, steps)} <= _measured(one).keys():
+            lacking.append(one)
     if not lacking:
         return False
     if Compare.MEASURED.text != ON:

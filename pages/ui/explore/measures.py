@@ -13,6 +13,7 @@ from core.artifacts.maps import run_request
 from core.artifacts.measures import PAIRS_MAX, read_similarity
 from core.artifacts.weights import all_known, weight_stamps
 from core.errors import PlaygroundError
+from core.figures.plane import HEIGHT_PX, Path, plane_figure
 from core.figures.small_multiples import measures_figure
 from core.messages import N_, _, join_list, ngettext, pgettext
 from core.quantities import percent, signed
@@ -108,11 +109,25 @@ def _draw(frames: Frames, number: int, measured: Mapping[int, Mapping[str, float
             last=f"{steps[-1]:,}",
         )
     )
+    draw_plane({frames.run.title: measured}, key="explore.plane")
     csv_button(
         _("Measures as CSV"),
         lambda: csv_text(["step", *values], zip(steps, *values.values(), strict=True)),
         f"{frames.run.id}-measures.csv",
         key="explore.measures.csv",
+    )
+
+
+def draw_plane(paths: Mapping[str, Path], *, key: str) -> None:
+    """Draw the plane of alignment and uniformity, with the path of each run."""
+    description = _("Alignment against uniformity, one path per run.")
+    live_figure(plane_figure(paths, revision=key), key=key, height=HEIGHT_PX, description=description)
+    st.caption(
+        _(
+            "Normalised vectors of the validation texts, from the first frame (circle) to the last (arrow). Lower is "
+            "better on both axes: texts of one class close together, and all texts spread out. Source: Wang & Isola "
+            "2020."
+        )
     )
 
 
