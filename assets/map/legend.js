@@ -19,6 +19,7 @@ function legendEntries(view) {
   if (view.panels.some((one) => one.examples.splits)) {
     const mark = { group: _("Filled or open"), of: "", colour: view.theme.text, symbol: "circle" };
     entries.push({ ...mark, name: _("validation"), open: false }, { ...mark, name: _("training"), open: true });
+    if (view.panels.some((one) => one.examples.open.includes(2))) entries.push({ ...mark, name: _("test"), open: false, outlined: true });
   }
   return entries;
 }
@@ -49,9 +50,10 @@ function symbolEntries(view) {
   });
 }
 
-function legendMark({ symbol, colour, open }, theme) {
+function legendMark({ symbol, colour, open, outlined }, theme) {
   const drawing = svgNode("svg", { viewBox: "-9 -9 18 18", width: 16, height: 16, "aria-hidden": "true" });
   const look = open ? { fill: "none", stroke: colour, "stroke-width": 1.6 } : { fill: colour, stroke: theme.background, "stroke-width": 0.6 };
+  if (outlined) Object.assign(look, { fill: theme.line, stroke: theme.text, "stroke-width": 1 });
   drawing.append(svgNode("path", { d: symbolPath(symbol, open ? 5 : 5.6), ...look }));
   return drawing;
 }

@@ -89,7 +89,7 @@ function markOf(panel, view, row, size) {
     colour,
     open: examples.splits && examples.open[row] === 1,
     alpha: 0.88,
-    edge: view.theme.background,
+    edge: examples.splits && examples.open[row] === 2 ? view.theme.text : view.theme.background,
   };
 }
 

@@ -9,7 +9,7 @@ function tipLines(panel, row) {
   if (!coloursAreClasses(colours, panel)) {
     lines.push(["i", colourWords(colours, codeOf(colours, row, moment.from, places.points))]);
   }
-  if (examples.splits && examples.open[row]) lines.push(["i", _("training example")]);
+  if (examples.splits && examples.open[row]) lines.push(["i", examples.open[row] === 2 ? _("test example") : _("training example")]);
   const arrows = panel.arrows.filter(({ start, end, text }) => text && (start === id || end === id));
   lines.push(...arrows.slice(0, ARROWS_IN_TIP).map(({ text }) => ["i", text]));
   const count = arrows.length - ARROWS_IN_TIP;

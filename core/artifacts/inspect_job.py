@@ -15,7 +15,10 @@ from core.artifacts.cache import load_or_compute
 from core.artifacts.layers import layer_count, layers_path, write_layers
 from core.artifacts.measures import PAIRS_MAX, SimilarityScores, similarity_path
 from core.artifacts.sentence import (
+    END_TEXTS,
+    END_TEXTS_MAX,
     Deletions,
+    EndTexts,
     Inspected,
     check_text,
     deletions_path,
@@ -24,7 +27,7 @@ from core.artifacts.sentence import (
     takes_pairs,
     without_each_word,
 )
-from core.artifacts.weights import all_known, load_at, probe_of, weight_stamps
+from core.artifacts.weights import UNTRAINED, all_known, load_at, probe_of, weight_stamps
 from core.config import Precision
 from core.encoders.model import Encoder, Tokenizer
 from core.encoders.taps import Taps
@@ -53,7 +56,8 @@ def job(request: dict[str, Any], store_folder: Path, progress: Progress) -> dict
             "sentence" with "text" and "second" (None for a single text): the text at every step with weights;
             "layers" with "step": the probe set after every block;
             "deletions" with "text", "second" and "step": the text without each of its words;
-            "similarity" with "task", the id of a library task with scores: the correlation at every step with weights.
+            "similarity" with "task", the id of a library task with scores: the correlation at every step with weights;
+            "test": up to END_TEXTS_MAX test texts with the last weights of a finished run.
     Returns: "file", the file in the run's folder that holds the result, and its "steps".
     Raises: TaskError for a text that cannot be read, ConfigError for an invalid request, StoreError for a step without
         weights, EncoderError or TrainingError for weights that cannot be loaded.
@@ -213,9 +217,29 @@ def _similarity(store: Store, run: RunRecord, request: Mapping[str, Any], progre
     return path, stamps
 
 
+def _test(store: Store, run: RunRecord, request: Mapping[str, Any], progress: Progress) -> Answer:
+    path = store.run_folder(run.id) / END_TEXTS
+    stamp = weight_stamps(store, run).get(run.steps, UNTRAINED)
+
+    def compute(_known: EndTexts | None) -> EndTexts:
+        model = load_at(store, run, run.steps)
+        test = TaskSource(store.folder).rows_of(run.config.task, run.config.seed).test
+        rows = np.linspace(0, len(test) - 1, min(END_TEXTS_MAX, len(test))).round().astype(int).tolist()
+        taken, scored = test.take(rows), store.predictions(run.id, "test")
+        progress(0, len(rows), Message("Encoding the test texts"))
+        found = _encoded(*model, taken.inputs, precision=run.config.precision)
+        # A linear probe was scored if the classifier never learned.
+        logits = found.logits.numpy() if scored is None else scored.logits[rows]
+        return EndTexts(taken.display_texts, taken.labels, len(test), stamp, found.pooled.numpy(), logits)
+
+    load_or_compute(EndTexts, path, compute, lambda known: stamp in (UNTRAINED, known.stamp))
+    return path, [run.steps]
+
+
 KINDS: Mapping[str, Callable[[Store, RunRecord, Mapping[str, Any], Progress], Answer]] = {
     "sentence": _sentence,
     "layers": _layers,
     "deletions": _deletions,
     "similarity": _similarity,
+    "test": _test,
 }

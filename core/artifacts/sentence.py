@@ -1,6 +1,6 @@
-"""A visitor's text as encoded by a run's model, computed by `inspect_job`.
+"""A visitor's text and the test texts as encoded by a run's model, computed by `inspect_job`.
 
-Files are named by a hash of the text, in `inspected/` of the run's folder; only the newest KEPT remain.
+A visitor's files are named by a hash of the text, in `inspected/` of the run's folder; only the newest KEPT remain.
 """
 
 from __future__ import annotations
@@ -23,6 +23,9 @@ from core.workers.run_rows import TaskSource
 
 INSPECTED = "inspected"
 KEPT = 200
+END_TEXTS = "test-texts.safetensors"
+# Maximum number of test texts on a map, spaced evenly over the split.
+END_TEXTS_MAX = 500
 # Characters that follow the preceding word without a space.
 CLOSING = tuple(",.;:!?…)]}»”，。；：！？、）」』")
 
@@ -64,6 +67,21 @@ class Inspected:
     def weights(self) -> dict[int, int]:
         """Stamps by step."""
         return dict(zip(self.steps, self.stamps, strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class EndTexts:
+    """M test texts at the end of a run: their pooled vectors [M, H] and logits [M, C].
+
+    `rows` counts the rows of the test split, and `stamp` identifies the weights.
+    """
+
+    texts: tuple[str, ...]
+    labels: tuple[int, ...]
+    rows: int
+    stamp: int
+    vectors: FloatArray
+    logits: FloatArray
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ PLACE_STEPS, COLOUR_STEPS = 65_534, 254
 NO_PLACE, NO_COLOUR = 65_535, 255
 TEXT_CHARS = HOVER_WIDTH * HOVER_LINES
 NAME_CHARS = 120
-TRAIN = "train"
+TRAIN, TEST = "train", "test"
 CORRECT_COLOURS = (QUIET, "#d55e00")
 # Viridis without its ends, which are invisible on near-black and on white (van der Walt & Smith 2015).
 SCALE = ("#453781", "#39558c", "#2d708e", "#238a8d", "#1f9e89", "#3dbc74", "#73d056", "#addc30")
@@ -102,7 +102,8 @@ def examples_bundle(
 
     Args:
         labels: N indices into `classes`.
-        splits: N split names; training examples are drawn hollow. Empty if all examples are held out.
+        splits: N split names; training examples are drawn hollow, and test examples outlined. Empty if all are of the
+            validation split.
     Raises: ValueError if the lengths differ.
     """
     for name, values in (("texts", texts), ("labels", labels), ("splits", splits or ids)):
@@ -116,8 +117,9 @@ def examples_bundle(
         "symbols": [class_symbol(label) for label in range(len(classes))],
         "splits": bool(splits),
     }
-    trained = np.asarray([split == TRAIN for split in splits], "u1")
-    return _bundle(header, {"labels": np.asarray(labels, "<u2"), "open": trained})
+    # 1 if hollow, 2 if outlined.
+    looks = np.asarray([(split == TRAIN) + 2 * (split == TEST) for split in splits], "u1")
+    return _bundle(header, {"labels": np.asarray(labels, "<u2"), "open": looks})
 
 
 def places_bundle(frames: ArrayLike, box: Box | None = None) -> Bundle:

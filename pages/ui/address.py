@@ -198,6 +198,7 @@ class Explore(Address):
     COLOUR = Item("colour", str, "label", N_("there is no such colouring"))
     PANEL = Item("panel", str, "texts", N_("there is no such panel"))
     TRUST = Item("trust", bool, False)
+    TEST = Item("test", bool, False)
     NEIGHBOURS = Item("k", int)
     METRIC = Item("metric", str, "cosine", N_("there is no such distance"))
     BATCH = Item("batch", int, problem=N_("no batch has this size"))

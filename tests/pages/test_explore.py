@@ -13,16 +13,23 @@ import pytest
 import torch
 from streamlit.testing.v1 import AppTest
 
+from core.artifacts.cache import write
 from core.artifacts.frame_loss import shown_contrast
+from core.artifacts.maps import LIVE
+from core.artifacts.sentence import END_TEXTS, EndTexts
 from core.config import parse_config
 from core.events import Frame, Probe, Started, Step
+from core.figures.map_data import NO_PLACE
 from core.losses.forces import batch_forces
 from core.representation.projections import pca_map
-from core.store import Status
+from core.store import Status, Store
 from core.workers import Jobs
+from pages.ui.explore import run_reads
 from pages.ui.explore.forces import BatchForces, arrows_of
-from pages.ui.explore.frame_map import COLOURINGS, LOSS_QUANTILE
+from pages.ui.explore.frame_map import COLOURINGS, LOSS_QUANTILE, panel_of, with_test_texts
+from pages.ui.explore.run_reads import frames_of
 from tests.cases import each
+from tests.core.figures.test_map_data import read as read_bundle
 from tests.pages.conftest import Draft, Pages, checked
 from tests.pages.test_compare import address, widget
 from tests.pages.test_pages import made_run, words
@@ -87,6 +94,31 @@ def test_an_address_is_kept_as_it_came(opened: Opener, made: Maker, query: dict[
     assert warnings(app) == ""
     assert address(app) == query | {"run": run}
     assert address(checked(app.run())) == query | {"run": run}
+
+
+def test_test_texts_join_the_last_frame_where_the_map_puts_them(made: Maker, folder: Path) -> None:
+    store = Store(folder)
+    frames = frames_of(store, store.run(made("one")))
+    # These are two examples of the last frame, so they lie where those lie.
+    rows = [3, 5]
+    vectors, labels = frames.vectors(8)[rows], tuple(frames.probe.labels[row] for row in rows)
+    write(frames.folder / END_TEXTS, EndTexts(("a", "b"), labels, 9, 0, vectors, vectors[:, :3]))
+    shown, busy = with_test_texts(frames)
+    assert (shown.probe.ids[-2:], shown.probe.splits[-2:], busy) == ((24, 25), ("test", "test"), False)
+    panel = panel_of(shown, LIVE, run_reads.maps(frames, LIVE))
+    places = read_bundle(panel.places)
+    stack = np.asarray(places["places"]).reshape(3, COUNT + 2, 2)
+    np.testing.assert_allclose(stack[2, COUNT:], stack[2, rows], atol=2)
+    assert (stack[:2, COUNT:] == NO_PLACE).all()
+    for name in COLOURINGS:
+        assert panel_of(shown, LIVE, run_reads.maps(frames, LIVE), name).colours.id
+
+
+def test_before_the_end_test_texts_are_refused_in_a_sentence(opened: Opener, made: Maker, folder: Path) -> None:
+    run = made("one")
+    with Store(folder).transaction() as db:
+        db.execute("UPDATE work SET status = 'stopped' WHERE id = ?", (run,))
+    assert "only at the last step of a finished run" in words(opened(run=run, test="on"))
 
 
 def test_a_map_can_be_laid_out_by_the_library_itself(opened: Opener, made: Maker, folder: Path) -> None:

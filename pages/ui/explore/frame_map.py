@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import streamlit as st
 from numpy.typing import NDArray
 
+from core.artifacts.cache import read
 from core.artifacts.maps import LIVE, map_request
+from core.artifacts.sentence import END_TEXTS, EndTexts
+from core.artifacts.weights import weight_stamps
 from core.errors import ConfigError
-from core.events import TRAIN
+from core.events import TRAIN, VALIDATION, Probe
 from core.figures.map_data import (
+    TEST,
     Arrow,
     Bundle,
     OwnPoint,
-    box_of,
     categories_bundle,
     correct_colours,
     examples_bundle,
@@ -32,9 +35,10 @@ from core.quantities import percent
 from core.representation.examples import ExampleScores
 from core.representation.projections import PROJECTIONS, MapSpec, Points, library_projections, stable_projections
 from core.representation.projections.entry import MODES
-from core.store import RunSummary
+from core.representation.projections.sequence import place_new
+from core.store import RunSummary, Status
 from pages.ui.address import Explore
-from pages.ui.bound import bound, bound_parameter, bound_text, forget, segments
+from pages.ui.bound import bound, bound_parameter, bound_switch, bound_text, forget, segments
 from pages.ui.explore import run_reads
 from pages.ui.explore.run_reads import Frames
 from pages.ui.map_view import MapState, Panel, map_name, map_view
@@ -42,7 +46,7 @@ from pages.ui.parameter_widget import parameter_widget
 from pages.ui.parts import escaped, missing_weights
 from pages.ui.waiting import complete_since, ensure_job
 
-SPLIT_COLOURS = (ACCENT, "#e69f00")
+SPLITS, SPLIT_COLOURS = (VALIDATION, TRAIN, TEST), (ACCENT, "#e69f00", "#cc79a7")
 # Losses above this quantile share the colour at the end of the scale, so that one outlier does not hide the rest.
 # The description of the colouring states this.
 LOSS_QUANTILE = 0.98
@@ -79,8 +83,10 @@ def _loss(frames: Frames) -> Bundle:
 def _cluster(frames: Frames) -> Bundle:
     count = len(frames.probe.classes)
     known = run_reads.measures(frames)
-    unknown: NDArray[np.int64] = np.full(len(frames.probe.ids), -1)
-    codes = np.stack([known[number].clusters if number in known else unknown for number in frames.numbers])
+    codes: NDArray[np.int64] = np.full((len(frames.numbers), len(frames.probe.ids)), -1)
+    for row, number in enumerate(frames.numbers):
+        if number in known:
+            codes[row, : len(known[number].clusters)] = known[number].clusters
     names = [_("cluster {number}", number=i + 1) for i in range(max(count, int(codes.max(initial=0)) + 1))]
     return categories_bundle(codes, names, _("Cluster"))
 
@@ -110,8 +116,8 @@ COLOURINGS: Mapping[str, Colouring] = {
     "split": Colouring(
         N_("Training or validation"),
         lambda frames: categories_bundle(
-            np.asarray([split == TRAIN for split in frames.probe.splits] or [False] * len(frames.probe.ids), np.int64),
-            (_("validation"), _("training")),
+            [SPLITS.index(split) for split in frames.probe.splits] or [0] * len(frames.probe.ids),
+            (_("validation"), _("training"), *([_("test")] if frames.end else [])),
             _("Split"),
             SPLIT_COLOURS,
         ),
@@ -146,12 +152,14 @@ class Choices:
     Attributes:
         layers_at: the step whose layers are shown instead of the run's frames.
         search: words; texts that contain them stand out.
+        test: whether test texts are placed on the last frame.
     """
 
     spec: MapSpec
     colour: str
     search: str
     layers_at: int | None
+    test: bool
 
 
 def choose(run: RunSummary, steps_with_layers: Sequence[int]) -> Choices:
@@ -168,6 +176,7 @@ def choose(run: RunSummary, steps_with_layers: Sequence[int]) -> Choices:
     frames = {str(step): _("Layers at step {step}", step=f"{step:,}") for step in steps_with_layers}
     frames = {"": _("Steps of the run"), **frames}
     layers, to_layers = bound(Explore.LAYERS, frames)
+    test, to_test = bound_switch(Explore.TEST)
     parameters = {
         parameter.name: bound_parameter(method, parameter) for parameter in stable_projections()[method].parameters
     }
@@ -212,6 +221,11 @@ def choose(run: RunSummary, steps_with_layers: Sequence[int]) -> Choices:
                 args=([Explore.FRAME, Explore.CAMERA],),
                 **to_layers.by_index,
             )
+            st.toggle(
+                _("Test texts at the end"),
+                help=_("Places texts of the test split on the map of the last frame, without moving the others."),
+                **to_test.by_value,
+            )
             missing_weights(run)
     if mode not in entry.modes:  # this map has no such mode; the choice stays for the maps that do
         mode = "each"
@@ -220,7 +234,40 @@ def choose(run: RunSummary, steps_with_layers: Sequence[int]) -> Choices:
     except ConfigError as error:  # the address has incompatible parameters
         st.warning(escaped(str(error)))
         spec = MapSpec(entry.name, int(dims))
-    return Choices(spec, colour, search, int(layers) if layers else None)
+    return Choices(spec, colour, search, int(layers) if layers else None, test)
+
+
+def with_test_texts(frames: Frames) -> tuple[Frames, bool]:
+    """Return the frames with test texts at the last one, and whether these are still being encoded.
+
+    Without test texts, explain why and return the frames unchanged.
+    """
+    run, probe, busy = frames.run, frames.probe, False
+    if run.config.on_shared_trunk:
+        st.caption(_("This cell was trained on shared frozen blocks. The test split is left for full runs."))
+        return frames, False
+    if frames.layers_at is not None or run.status != Status.FINISHED:
+        st.caption(_("Test texts have positions only at the last step of a finished run."))
+        return frames, False
+    path, stamps = frames.folder / END_TEXTS, weight_stamps(frames.store, run)
+    end = read(EndTexts, path)
+    if end is None or stamps.get(run.steps, end.stamp) != end.stamp:
+        request = {"run": run.id, "what": "test"}
+        busy = ensure_job("inspect", request, N_("Encoding the test texts"), since=complete_since(run))
+        end = read(EndTexts, path)
+    if end is None:
+        return frames, busy
+    count, first = len(end.texts), max(probe.ids) + 1
+    text = _("{count} of {rows:,} test texts are on the last frame, drawn with an outline.", count=count, rows=end.rows)
+    st.caption(text)
+    shown = Probe(
+        (*probe.ids, *range(first, first + count)),
+        (*probe.texts, *end.texts),
+        (*probe.labels, *end.labels),
+        probe.classes,
+        (*(probe.splits or (VALIDATION,) * len(probe.ids)), *(TEST,) * count),
+    )
+    return replace(frames, probe=shown, end=end), busy
 
 
 def maps_for(frames: Frames, wanted: MapSpec) -> tuple[MapSpec, dict[int, Points], bool]:
@@ -343,6 +390,12 @@ def _examples(frames: Frames) -> Bundle:
 
 @run_reads.cached_by_frames(max_entries=16)
 def _places(frames: Frames, spec: MapSpec, extent: str, there: str, _maps: Mapping[int, Points]) -> Bundle:
-    nowhere = np.full((len(frames.probe.ids), spec.dims), np.nan, np.float32)
-    box = box_of(*(points[np.newaxis] for points in _maps.values())) if _maps else None
-    return places_bundle(np.stack([_maps.get(number, nowhere) for number in frames.numbers]), box)
+    stack: NDArray[np.float32] = np.full((len(frames.numbers), len(frames.probe.ids), spec.dims), np.nan, np.float32)
+    for row, number in enumerate(frames.numbers):
+        if number in _maps:
+            stack[row, : len(_maps[number])] = _maps[number]
+    last = frames.numbers[-1]
+    if frames.end is not None and last in _maps:
+        placed = place_new(_maps[last], frames.vectors(last), frames.end.vectors, linear=spec.entry.linear)
+        stack[-1, len(_maps[last]) :] = placed
+    return places_bundle(stack)

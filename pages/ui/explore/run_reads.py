@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from core.artifacts.cache import numbers
 from core.artifacts.maps import (
     LIVE,
@@ -17,6 +19,7 @@ from core.artifacts.maps import (
     steps_source,
 )
 from core.artifacts.measures import FrameMeasures, measures_path, read_measures
+from core.artifacts.sentence import EndTexts
 from core.config.score_source import predictions_note, score_notes_of
 from core.events import FloatArray, Probe
 from core.messages import in_language, language
@@ -37,6 +40,7 @@ class Frames:
         numbers: steps or layers of the frames, ascending.
         source: the vectors that maps of these frames are computed from.
         problem: a sentence about the first frame of a step that cannot be read; empty if all can.
+        end: test texts at the last step; `probe` then lists them after its own examples.
     """
 
     store: Store
@@ -47,11 +51,13 @@ class Frames:
     numbers: tuple[int, ...]
     source: MapSource
     problem: str = ""
+    end: EndTexts | None = None
 
     @property
-    def key(self) -> tuple[str, str, int, int | None]:
+    def key(self) -> tuple[str, str, int, int | None, int | None]:
         """The cache key of these frames."""
-        return str(self.store.folder), self.run.id, self.run.begun_attempt, self.layers_at
+        end = None if self.end is None else self.end.stamp
+        return str(self.store.folder), self.run.id, self.run.begun_attempt, self.layers_at, end
 
     @property
     def extent(self) -> str:
@@ -123,7 +129,10 @@ def honesty(frames: Frames, spec: MapSpec, number: int) -> Honesty | None:
 @cached_by_frames(max_entries=2_048)
 def scores(frames: Frames, number: int) -> ExampleScores:
     """Return prediction, confidence and loss of every example at a frame. Raises: StoreError."""
-    return example_scores(frames.store.logits(frames.run.id, frames.step_of(number)), frames.probe.labels)
+    logits = frames.store.logits(frames.run.id, frames.step_of(number))
+    if frames.end is not None:  # as at the last frame, the only one with positions
+        logits = np.concatenate([logits, frames.end.logits])
+    return example_scores(logits, frames.probe.labels)
 
 
 # An index of 5,000 examples in 768 dimensions takes 30 MB.

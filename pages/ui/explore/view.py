@@ -75,6 +75,7 @@ def _draw(frames: Frames, choices: Choices) -> bool:
     above, below = left.container(), left.container()
     with below:  # transient messages here move neither the map nor the panel
         spec, maps, busy = frame_map.maps_for(frames, choices.spec)
+        shown, encoding = frame_map.with_test_texts(frames) if choices.test else (frames, False)
     with above:  # warnings about the address belong above the map
         on_map = _on_map(frames)
     place = {number: row for row, number in enumerate(frames.probe.ids)}
@@ -97,7 +98,7 @@ def _draw(frames: Frames, choices: Choices) -> bool:
         with above:
             found = _search(frames, choices.search)
             panel = frame_map.panel_of(
-                frames,
+                shown,
                 spec,
                 maps,
                 choices.colour,
@@ -113,10 +114,10 @@ def _draw(frames: Frames, choices: Choices) -> bool:
             st.caption(frame_map.method_line(frames, spec, choices))
         with below:
             frame_button(frames, spec, maps.get(number), number)
-        return measures(frames, number) or busy or reading
+        return measures(frames, number) or busy or reading or encoding
     finally:  # last, because the browser delays the response to a click while it writes the address
         Explore.FRAME.put(on_map.frame if on_map.frame in frames.numbers else None, frames.numbers[-1])
-        Explore.SELECTED.put(ids_as_text(on_map.selected))
+        Explore.SELECTED.put(ids_as_text(i for i in on_map.selected if i in place))
         Explore.CAMERA.put(on_map.view)
         Explore.ANCHOR.put(None if anchor in (None, min(rows, default=None)) else frames.probe.ids[anchor])
 

@@ -14,7 +14,7 @@ from core.artifacts.cache import read
 from core.artifacts.inspect_job import job
 from core.artifacts.layers import layer_count, layer_vectors
 from core.artifacts.measures import read_similarity
-from core.artifacts.sentence import Deletions, deletions_path, read_inspected
+from core.artifacts.sentence import Deletions, EndTexts, deletions_path, read_inspected
 from core.artifacts.weights import load_at
 from core.encoders.taps import Taps
 from core.errors import ConfigError, RunNotFoundError, StoreError, TaskError
@@ -23,6 +23,7 @@ from core.store.budget import WEIGHTS_LOCK, keep_within
 from core.tasks.rows import Rows
 from core.weight_files import snapshot_path
 from core.workers import Cancelled
+from core.workers.run_rows import TaskSource
 from tests.cases import each
 from tests.core.artifacts.made import silent
 
@@ -282,6 +283,44 @@ def test_a_task_without_scores_or_none_at_all_is_refused(store: Store, run: RunR
         asked(store, run, "similarity", task=classes)
     with pytest.raises(TaskError):
         asked(store, run, "similarity", task="../secret")
+
+
+# Test texts
+
+
+def test_test_texts_are_those_of_the_split_as_the_last_weights_see_them(store: Store, run: RunRecord) -> None:
+    answer = asked(store, run, "test")
+    found = read(EndTexts, store.run_folder(run.id) / answer["file"])
+    test = TaskSource(store.folder).rows_of(run.config.task, run.config.seed).test
+    assert (found.texts, found.labels, found.rows) == (test.display_texts, test.labels, len(test))
+    np.testing.assert_array_equal(found.logits, store.predictions(run.id).logits)
+    encoder, tokenizer = load_at(store, run, run.steps)
+    for row in (0, len(test) - 1):
+        with torch.inference_mode():
+            alone = encoder.pooled(tokenizer([test.inputs[row]]))[0].numpy()
+        np.testing.assert_allclose(found.vectors[row], alone, atol=3e-6)
+
+
+def test_of_many_test_texts_some_are_taken_from_end_to_end(
+    store: Store, run: RunRecord, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inspect_job, "END_TEXTS_MAX", 3)
+    found = read(EndTexts, store.run_folder(run.id) / asked(store, run, "test")["file"])
+    test = TaskSource(store.folder).rows_of(run.config.task, run.config.seed).test
+    assert len(found.texts) == len(found.vectors) == len(found.logits) == 3
+    assert found.rows == len(test)
+    assert (found.texts[0], found.texts[-1]) == (test.display_texts[0], test.display_texts[-1])
+
+
+def test_test_texts_outlive_their_weights_but_cannot_be_computed_without(
+    store: Store, run: RunRecord, pair_run: RunRecord, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked(store, run, "test")
+    keep_within(store, 1e-9)
+    with pytest.raises(StoreError, match="Its weights were dropped"):
+        asked(store, store.run(pair_run.id), "test")
+    monkeypatch.setattr(inspect_job, "encode", no_encoding)
+    assert asked(store, store.run(run.id), "test")["steps"] == [run.steps]
 
 
 # Weights removed by the disk budget

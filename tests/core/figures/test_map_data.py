@@ -122,6 +122,11 @@ def test_examples_keep_ids_labels_and_which_are_training() -> None:
     assert len(set(found["symbols"])) == 2
 
 
+def test_test_examples_have_a_look_of_their_own() -> None:
+    bundle = examples_bundle([0, 1, 2], ["a", "b", "c"], [0, 0, 0], ["no"], ["validation", "train", "test"])
+    assert read(bundle)["open"] == [0, 1, 2]
+
+
 def test_texts_travel_as_they_are_and_no_longer_than_a_hover() -> None:
     found = read(examples_bundle([0, 1], [HOSTILE, f"x\n{'y' * 2_000}"], [0, 0], [HOSTILE + "z" * 500]))
     assert found["texts"][0] == HOSTILE
