@@ -22,6 +22,7 @@ from core.artifacts.measures import FrameMeasures, measures_path
 from core.artifacts.seeds import Spread
 from core.artifacts.shared_examples import linked_ids
 from core.events import Frame, Probe, Started, Step
+from core.quantities import signed
 from core.representation.agreement import agreement
 from core.representation.projections import pca_map
 from core.store import Status, Store
@@ -450,6 +451,31 @@ def test_another_map_is_asked_for_and_pca_stands_in_for_it_until_it_is_placed(
     text = words(opened(**address))
     assert "t-SNE (perplexity" in text
     assert "not computed yet" not in text
+
+
+def slow_silhouette(vectors: np.ndarray, labels: Sequence[int]) -> float:
+    scores = []
+    for i, label in enumerate(labels):
+        away = {
+            c: [np.linalg.norm(vectors[i] - v) for j, v in enumerate(vectors) if labels[j] == c and j != i]
+            for c in labels
+        }
+        own, other = mean(away[label]), min(mean(of) for c, of in away.items() if c != label)
+        scores.append((other - own) / max(own, other))
+    return mean(scores)
+
+
+def test_the_separation_of_the_last_frame_has_an_interval_over_seeds(opened: Opened, made: Made, folder: Path) -> None:
+    runs = [
+        made(f"{name}{seed}", seed=seed, batch_size=size) for name, size in (("a", 8), ("b", 4)) for seed in (0, 1, 2)
+    ]
+    store = Store(folder)
+    scores = [slow_silhouette(store.embeddings(run, 8)[:4], LABELS[:4]) for run in runs[:3]]
+    text = words(opened(runs=",".join(runs), show="maps"))
+    assert re.search(rf"a0 and 2 more: {signed(mean(scores), 2)} \(.* to .*, 3 seeds\), b0 and 2 more: ", text)
+    # Both have the same vectors, so nothing differs.
+    assert "paired by seed: 0.00 (0.00 to 0.00, 3 seeds)" in text
+    assert "Silhouette of the last frame" not in words(opened(runs=",".join(runs[::3]), show="maps"))
 
 
 def test_a_damaged_frame_is_a_sentence(opened: Opened, made: Made, folder: Path) -> None:

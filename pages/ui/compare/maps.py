@@ -9,13 +9,16 @@ import numpy as np
 import streamlit as st
 
 from core.artifacts.maps import LIVE, map_request
+from core.artifacts.seeds import seed_groups
 from core.artifacts.shared_examples import Turn, example_keys, find_shared_rows, find_turn
 from core.figures.map_data import Bundle, box_of, places_bundle
-from core.messages import _, join_list, sentences
+from core.messages import _, join_label, join_list, ngettext, sentences
+from core.quantities import signed
+from core.representation.paired import paired_difference
 from core.representation.projections import MapSpec, Points, stable_projections
 from pages.ui.address import Compare
 from pages.ui.bound import bound, segments
-from pages.ui.compare.picking import Linked, RunFrames
+from pages.ui.compare.picking import Linked, RunFrames, group_name
 from pages.ui.explore import run_reads
 from pages.ui.explore.frame_map import COLOURINGS, colours
 from pages.ui.explore.run_reads import Frames
@@ -109,6 +112,36 @@ def about(runs: Sequence[RunFrames], spec: MapSpec, wanted: MapSpec, turns: Sequ
     elif apart:
         words.append(_("These runs have no examples in common, so their maps are shown side by side, unlinked."))
     return sentences(words)
+
+
+def separation_over_seeds(runs: Sequence[RunFrames]) -> str | None:
+    """Describe the silhouettes of runs that differ only in the seed; None without two seeds or before the last step."""
+    every = [one.frames for one in runs]
+    if any(frames.numbers[-1] != frames.run.steps for frames in every):
+        return None
+    configs, found = [frames.run.effective for frames in every], list[tuple[str, dict[int, float]]]()
+    for group in seed_groups(configs):
+        values = ((configs[number].seed, run_reads.silhouette(every[number])) for number in group)
+        if known := {seed: value for seed, value in values if value is not None}:
+            found.append((escaped(group_name([runs[number].name for number in group])), known))
+    if all(len(known) < 2 for _name, known in found):
+        return None
+    groups = join_list(join_label(name, _interval(list(known.values()))) for name, known in found)
+    about = _("Silhouette of the last frame, mean over seeds with 95% bootstrap interval: {groups}.", groups=groups)
+    if len(found) != 2 or len(common := sorted(found[0][1].keys() & found[1][1].keys())) < 2:
+        return about
+    gaps = [found[1][1][seed] - found[0][1][seed] for seed in common]
+    return sentences([about, _("The second minus the first, paired by seed: {interval}.", interval=_interval(gaps))])
+
+
+def _interval(values: Sequence[float]) -> str:
+    """Format the mean of one value per seed with its interval over seeds."""
+    one = paired_difference(values, [0.0] * len(values))
+    seeds = ngettext("{count} seed", "{count} seeds", len(values))
+    if one.low is None or one.high is None:
+        return _("{mean} ({seeds})", mean=signed(one.mean, 2), seeds=seeds)
+    low, high = signed(one.low, 2), signed(one.high, 2)
+    return _("{mean} ({low} to {high}, {seeds})", mean=signed(one.mean, 2), low=low, high=high, seeds=seeds)
 
 
 @run_reads.cached_by_frames(max_entries=12)

@@ -20,7 +20,7 @@ from pages.ui import state
 from pages.ui.address import Compare
 from pages.ui.bound import bound, segments
 from pages.ui.compare.curves import curves
-from pages.ui.compare.maps import about, choose_map, maps_of, panels_of
+from pages.ui.compare.maps import about, choose_map, maps_of, panels_of, separation_over_seeds
 from pages.ui.compare.pair import SELECTION_KEY, pair
 from pages.ui.compare.picking import Compared, Linked, RunFrames, link_examples, load_compared
 from pages.ui.compare.scores import overview
@@ -126,6 +126,8 @@ def _maps(runs: Sequence[Compared]) -> bool:
     Compare.FRAME.put(on_map.frame, steps[-1] if steps else None)
     Compare.SELECTED.put(ids_as_text(on_map.selected))
     Compare.CAMERAS.put(on_map.view)
+    if separation := separation_over_seeds(shown):
+        st.markdown(separation)
     st.caption(about(shown, spec, wanted, turns, colour))
     for one in shown:
         if whose := predictions_of(one.frames):

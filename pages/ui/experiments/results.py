@@ -22,10 +22,10 @@ from core.experiments.result_table import (
     table_rows,
     table_text,
 )
-from core.experiments.results import Results, pair_agreement
+from core.experiments.results import CellResult, Results, pair_agreement
 from core.experiments.surface import full_draft
 from core.figures.run_curves import MOST_RUNS
-from core.messages import _, ngettext, sentences
+from core.messages import _, join_list, ngettext, sentences
 from core.quantities import PERCENT_CELLS, hundredths
 from core.store import Experiment, ExperimentRun, Status
 from core.workers import Engine
@@ -211,6 +211,7 @@ def map_view(
                 found = pair_agreement(engine.store, both[0], both[1], results.split)
                 st.caption(escaped(pair_text(found, *(one.title for one in pair))))
             _runs(results, [run for run in runs if run.cell == chosen.cell.number])
+            _seed_maps(chosen, results)
             if results.design.full is not None:
                 about = _(
                     "Starts a run with the settings of this cell: all weights, all rows, and a score on the test split."
@@ -268,6 +269,17 @@ def _runs(results: Results, runs: Sequence[ExperimentRun]) -> None:
                 icon=":material/compare_arrows:",
                 query_params={"runs": ",".join(ids)},
             )
+
+
+def _seed_maps(chosen: CellResult, results: Results) -> None:
+    """Draw a link to t-SNE maps of the cell over several seeds, with those of the cell it is compared with."""
+    cells = [chosen] if chosen.comparison is None else [results.cells[chosen.comparison.baseline], chosen]
+    by_seed = [{run.seed: str(run.run_id) for run in of.runs if run.status == Status.FINISHED} for of in cells]
+    seeds = sorted(set.intersection(*map(set, by_seed)))[: MOST_RUNS // len(cells)]
+    if len(seeds) > 1:
+        label = _("t-SNE over seeds: {cells}", cells=join_list(escaped(cell.title) for cell in cells))
+        query = {"runs": ",".join(of[seed] for of in by_seed for seed in seeds), "show": "maps", "map": "tsne"}
+        st.page_link("pages/compare.py", label=label, icon=":material/bubble_chart:", query_params=query)
 
 
 def table_view(experiment: Experiment, results: Results) -> None:

@@ -24,6 +24,7 @@ from core.config.score_source import predictions_note, score_notes_of
 from core.events import FloatArray, Probe
 from core.messages import in_language, language
 from core.representation.examples import ExampleScores, example_scores
+from core.representation.metrics import frame_measures
 from core.representation.neighbours import Honesty, Metric, NeighbourIndex
 from core.representation.projections import MapSpec, Points
 from core.store import RunRecord, Store
@@ -133,6 +134,13 @@ def scores(frames: Frames, number: int) -> ExampleScores:
     if frames.end is not None:  # as at the last frame, the only one with positions
         logits = np.concatenate([logits, frames.end.logits])
     return example_scores(logits, frames.probe.labels)
+
+
+@cached_by_frames(max_entries=256)
+def silhouette(frames: Frames) -> float | None:
+    """Return the silhouette of the validation texts in the last frame. Raises: StoreError."""
+    vectors, count = frames.vectors(frames.numbers[-1]), frames.probe.held_out
+    return frame_measures(vectors[:count], frames.probe.labels[:count], ["silhouette"])["silhouette"]
 
 
 # An index of 5,000 examples in 768 dimensions takes 30 MB.
