@@ -39,6 +39,11 @@ def snapshot_path(folder: Path, step: int) -> Path:
     return folder / f"snapshot-{step:07d}.safetensors"
 
 
+def state_path(folder: Path, step: int) -> Path:
+    """Return the path of the state kept at a frame, in the form of the rolling checkpoint."""
+    return folder / f"state-{step:07d}.safetensors"
+
+
 def snapshot_steps(folder: Path) -> tuple[int, ...]:
     """Return the steps that have a snapshot, in order."""
     names = (path.name.removeprefix("snapshot-").removesuffix(".safetensors") for path in folder.glob(SNAPSHOTS))

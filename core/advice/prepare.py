@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from core.advice.positives import count_tokens
 from core.config import (
     FILE_TASK,
     TRAIN_POINTS_MAX,
+    Change,
     CheckpointConfig,
     EncoderConfig,
     PhaseConfig,
@@ -118,8 +119,15 @@ def prepare(
     phases = tuple(
         _phase(phase, learned, shape, f"phases.{number}." if two else "") for number, phase in enumerate(counted_phases)
     )
-    _check_phases(phases, task.sampler)
+    _check_phases(phases, [task.sampler, *(change.sampler for change in draft.changes)])
     config = draft.model_copy(update={"task": task, "encoder": encoder, "phases": phases})
+    changes = tuple(
+        change
+        if change.objective is None
+        else _with_objective(change, phases[config.phase_at(change.step)], encoder, learned, shape)
+        for change in config.changes
+    )
+    config = config.model_copy(update={"changes": changes})
     if config.classifier_start == "auto":
         start = default_classifier_start(len(data.classes), phases)
         config = config.model_copy(update={"classifier_start": start})
@@ -158,6 +166,15 @@ def _phase(phase: PhaseConfig, data: TaskData, shape: EncoderShape, where: str) 
         "optimiser": with_rates(phase.optimiser, phase.trainable, shape),
     }
     return phase.model_copy(update={"steps": steps, "epochs": None, **found})
+
+
+def _with_objective(
+    change: Change, phase: PhaseConfig, encoder: EncoderConfig, data: TaskData, shape: EncoderShape
+) -> Change:
+    """Return a change with the defaults of its objective filled in for the phase that it belongs to."""
+    changed = phase.model_copy(update={"objective": change.objective})
+    (counted,) = _with_tokens((changed,), encoder, data)
+    return change.model_copy(update={"objective": _phase(counted, data, shape, "").objective})
 
 
 # A field of a phase, its value, and the remedy.
@@ -250,8 +267,8 @@ def _positive_problems(phase: PhaseConfig, plan: Plan, data: TaskData) -> Iterat
         )
 
 
-def _check_phases(phases: tuple[PhaseConfig, ...], sampler: str) -> None:
-    """Reject phases that cannot follow each other, and batches that are too small for the sampler."""
+def _check_phases(phases: tuple[PhaseConfig, ...], samplers: Sequence[str | None]) -> None:
+    """Reject phases that cannot follow each other, and batches that are too small for a sampler."""
     if len(phases) > 1 and not phases[-1].objective.classifies:
         raise ConfigError(
             f"phases.{len(phases) - 1}.objective",
@@ -259,7 +276,7 @@ def _check_phases(phases: tuple[PhaseConfig, ...], sampler: str) -> None:
             "the second phase trains the classifier; give it a cross-entropy term.",
         )
     smallest = min(phase.batch_size for phase in phases)
-    if sampler == "class_balanced" and smallest < SMALLEST_BALANCED:
+    if "class_balanced" in samplers and smallest < SMALLEST_BALANCED:
         raise ConfigError(
             "batch_size",
             smallest,

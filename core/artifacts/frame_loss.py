@@ -68,7 +68,7 @@ def batch_rows(count: int, size: int, draw: int = 0, anchor: int | None = None) 
 
 def names_layers(config: RunConfig) -> bool:
     """Return whether a run contrasts layers other than the last, so that the number of encoder blocks matters."""
-    terms = [term for phase in config.phases for term in phase.objective.terms]
+    terms = [term for objective in config.objectives for term in objective.terms]
     views = [view for term in terms for view in term.views]
     return any(term.layers != "last" for term in terms) or any(view.entry.kind == "layers" for view in views)
 

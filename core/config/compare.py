@@ -182,8 +182,9 @@ def _definition(config: RunConfig, name: str) -> Hashable:
     file = config.task.path and PureWindowsPath(config.task.path).name  # replays store only the file's name
     found: list[Hashable] = [config.task.id, file]
     for number, phase in enumerate(config.phases):
-        objective, path = phase.objective, f"phases.{number}."
-        terms = [term for own, term in zip(objective.keys, objective.terms, strict=True) if key in (None, own)]
+        objectives, path = [stage.settings.objective for stage in stages(config, number)], f"phases.{number}."
+        pairs = [pair for objective in objectives for pair in zip(objective.keys, objective.terms, strict=True)]
+        terms = [term for own, term in pairs if key in (None, own)]
         if not terms:
             continue
         start = f"{path}objective." if key is None else f"{path}objective.terms.{key}."

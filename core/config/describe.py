@@ -7,10 +7,10 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from core.config import OptimiserConfig, ProbeConfig, RunConfig, TaskConfig, TrainableConfig
+from core.config import MAX_STEPS, OptimiserConfig, ProbeConfig, RunConfig, TaskConfig, TrainableConfig
 from core.config.fields import Section, field_at, fields_of
 from core.config.objective import ObjectiveConfig, TermConfig, numbered, setting_of, with_number
-from core.config.plan import settings_at_end, stages
+from core.config.plan import as_ended, as_launched, settings_at_end, stages
 from core.errors import ConfigError, PlaygroundError
 from core.messages import N_, Message, _, clauses, join_list, ngettext
 from core.parameters import AUTO, RELATIVE_LAYERS, Parameter, Value, integer_setting
@@ -103,7 +103,7 @@ def settings(config: RunConfig) -> tuple[Setting, ...]:
     return (
         *_task(config),
         *_plain(config.encoder, "encoder"),
-        *_plain(config, "", "start", "classifier_start"),
+        *_plain(config, "", "start", "branch", "classifier_start"),
         Setting("phases", _("Phases"), len(config.phases), str(len(config.phases))),
         *phases,
         *_probe(config),
@@ -154,17 +154,20 @@ def _task(config: RunConfig) -> list[Setting]:
     drawn |= task.back_translation is not None
     data = task.model_copy(update={"name": None, "content_hash": None, "sampler": "random"})
     follows = (data.model_dump_json(), config.seed if drawn else None)
+    changed = sorted(change.step for change in config.changes)
     # The rows of a draft are not known yet, which is not a difference.
     hashes = [task.content_hash] if task.content_hash else []
     rows = [
         Setting("task.content_hash", _("Rows of the task"), h, h[:8], listed=False, follows=follows) for h in hashes
     ]
+    others = [name for name in fields_of(TaskConfig) if name not in SOURCE]
+    samplers = [(step, task.model_copy(update={"sampler": config.sampler_at(step)})) for step in (0, *changed)]
     return [
         Setting("task.id", _("Task"), (task.id, task.path), name),
         *_plain(task, "task", *SOURCE),
         *_plain(task.reading, "task.reading"),
         *rows,
-        *_plain(task, "task", *(name for name in fields_of(TaskConfig) if name not in SOURCE)),
+        *_over_steps([(step, _plain(used, "task", *others)) for step, used in samplers]),
     ]
 
 
@@ -322,6 +325,9 @@ def objective_label(config: RunConfig, *, weights: bool = True, temperature: boo
 
 def _phase_label(config: RunConfig, number: int, weights: bool, temperature: bool) -> str:
     first, last = config.phases[number].objective, settings_at_end(config, number)
+    if first.keys != last.objective.keys:  # other losses
+        ends = (as_launched(config), as_ended(config, MAX_STEPS))
+        return " → ".join(_phase_label(one, number, weights, temperature) for one in ends)
     parts = [_mix(first, last.objective) if weights else " + ".join(_name(term) for _key, term in first.formula_terms)]
     taus = (first.temperature, last.objective.temperature) if temperature else (None, None)
     contrasts = first.contrastive or last.objective.contrastive or not weights

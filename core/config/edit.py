@@ -34,10 +34,12 @@ def settings_text(config: RunConfig) -> list[str]:
     Fields that identify the task or its file are left out. `from_settings` restores everything else.
     """
     given = config.model_dump(mode="json")
+    # A dump leaves out some fields at their defaults.
+    absent = {name: RunConfig.model_fields[name].default for name in given}
     texts = {
         name: [
             f"{path}={_text(value)}"
-            for path, value in _differences(given, json.loads(_base(name)))
+            for path, value in _differences(given, absent | json.loads(_base(name)))
             if not path.startswith(NOT_LINKED)
         ]
         for name, entry in PRESETS.items()
@@ -296,6 +298,16 @@ def _of_preset(name: Any, phases: Sequence[dict[str, Any]]) -> list[dict[str, An
     return [with_full_objective(made) for made in preset(name).phases(phase)]
 
 
+def single_objective(name: object) -> JSON:
+    """Return the objective of a preset of one phase, in JSON form. Raises: ConfigError for another preset."""
+    entry = preset(name)
+    if len(entry.objectives) > 1:
+        raise ConfigError(
+            "preset", name, "this preset has two phases, but one objective is replaced; choose a preset of one phase."
+        )
+    return entry.objectives[0]
+
+
 NAME_LENGTH = 80
 CHANGE_LENGTH, VALUE_LENGTH = 60, 20
 
@@ -321,15 +333,11 @@ def twin(config: RunConfig, path: str, value: Any, *, name: str = "") -> RunConf
     replaced = names[-1] == "objective"
     kept = [turn for turn in config.knob_turns if turn.name == RATE or not (replaced or _turns(turn, path, config))]
     given["knob_turns"] = [turn.model_dump() for turn in kept]
+    given.pop("branch", None)  # its first steps differ from those of the parent
+    undone = {"objective": None} if "objective" in names else {"sampler": None} if path == "task.sampler" else {}
+    given["changes"] = [change.model_dump() | undone for change in config.changes]
     if replaced:
-        entry = preset(value)
-        if len(entry.objectives) > 1:
-            raise ConfigError(
-                "preset",
-                value,
-                "this preset has two phases, but one objective is replaced; choose a preset of one phase.",
-            )
-        value = entry.objectives[0]
+        value = single_objective(value)
     if names[-2:] == ["objective", "lambda"]:
         number, last = names[1], len(config.phases) - 1
         if len(names) != 4 or not number.isdecimal() or int(number) > last:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
-from core.config import MAX_STEPS, RATE, PhaseConfig, RunConfig
+from core.config import MAX_STEPS, RATE, Change, PhaseConfig, RunConfig
 from core.config.objective import ObjectiveConfig, TermConfig, ViewConfig
 from core.errors import ConfigError
 from core.messages import Message
@@ -303,16 +303,18 @@ def objective_at(config: RunConfig, step: int) -> SettingsAt:
 
 @lru_cache(maxsize=512)
 def stages(config: RunConfig, number: int) -> tuple[Stage, ...]:
-    """Return the settings of a phase, numbered from 0: as launched (step 0), then from each turn on.
+    """Return the settings of a phase, numbered from 0: as launched (step 0), then from each change or turn on.
 
     Raises: ConfigError for a config of two phases that has turns and was not prepared.
     """
     now = SettingsAt(number, config.phases[number].objective, 1.0)
     found = {0: now}
-    for turn in sorted(config.knob_turns, key=lambda turn: turn.step):  # stable: keeps the order within a step
+    for turn in config.changes_and_turns:
         if config.phase_at(turn.step) != number:
             continue
-        if turn.name == RATE:
+        if isinstance(turn, Change):
+            now = now._replace(objective=turn.objective or now.objective)
+        elif turn.name == RATE:
             now = now._replace(rate_factor=turn.value)
         else:
             now = now._replace(objective=now.objective.with_knob(turn.name, turn.value))
@@ -329,12 +331,12 @@ def settings_at_end(config: RunConfig, number: int, step: int = MAX_STEPS) -> Se
 
 
 def as_launched(config: RunConfig) -> RunConfig:
-    """Return the config without its knob turns."""
-    return config.model_copy(update={"knob_turns": ()})
+    """Return the config without its knob turns and later changes, and not as a branch."""
+    return config.model_copy(update={"knob_turns": (), "changes": (), "branch": None})
 
 
 def as_ended(config: RunConfig, step: int) -> RunConfig:
-    """Return a config that starts with the final knob values of each phase.
+    """Return a config that starts with the final settings of each phase.
 
     Args:
         config: with the knob turns of the run (`Store.effective_config`).
@@ -350,7 +352,8 @@ def as_ended(config: RunConfig, step: int) -> RunConfig:
         scaled = {name: float(f"{rate * factor:.12g}") for name, rate in rates.items() if rate is not None}
         optimiser = phase.optimiser.model_copy(update=scaled if factor != 1 else {})
         phases.append(phase.model_copy(update={"objective": used.objective, "optimiser": optimiser}))
-    return config.model_copy(update={"phases": tuple(phases), "knob_turns": ()})
+    task = config.task.model_copy(update={"sampler": config.sampler_at(step)})
+    return as_launched(config.model_copy(update={"phases": tuple(phases), "task": task}))
 
 
 def rate_carries_over(phase: PhaseConfig, factor: float) -> bool:

@@ -30,6 +30,7 @@ from core.messages import N_, Message
 
 MAX_STEPS = 1_000_000
 LARGEST_SEED = 2**32 - 1
+RUN_ID = r"^[a-z0-9]{12}$"
 Precision = Literal["auto", "float32", "bfloat16"]
 ClassifierStart = Literal["auto", "random", "probe"]
 
@@ -106,13 +107,35 @@ class KnobTurn(Section):
     value: float
 
 
+class Change(Section):
+    """Another objective or sampler during the run; `step` is the first step that uses it.
+
+    An objective holds until its phase ends, a sampler until the run ends.
+    """
+
+    step: Annotated[int, Field(ge=1)]
+    objective: ObjectiveConfig | None = None
+    sampler: Literal["random", "class_balanced"] | None = None
+
+
+class BranchConfig(Section):
+    """The run that a branch continues, and the last step that both share."""
+
+    run: Annotated[str, Field(pattern=RUN_ID)]
+    step: Annotated[int, Field(ge=0, le=MAX_STEPS)]
+
+    def __str__(self) -> str:
+        return f"{self.run}@{self.step}"
+
+
 class RunConfig(Section):
     """The complete configuration of a run.
 
     `precision` applies to the encoder's passes; losses, norms and the classifier are always float32. `prepare` replaces
     "auto" with bfloat16 if the hardware computes in it, else with float32. `start` is the id of another run in the same
-    store, for transfer from one task to another. `classifier_start` "auto" becomes "probe" with more than six classes
-    and one phase that trains the classifier (Kumar et al. 2022, arXiv:2202.10054, "LP-FT").
+    store, for transfer from one task to another. A branch has all settings of its parent up to their last shared step,
+    so its config alone repeats it. `classifier_start` "auto" becomes "probe" with more than six classes and one phase
+    that trains the classifier (Kumar et al. 2022, arXiv:2202.10054, "LP-FT").
     """
 
     version: Literal[2] = 2
@@ -142,7 +165,14 @@ class RunConfig(Section):
         N_("Starts from"),
         N_("Starts from the encoder of a finished run with the same architecture; the classifier is new."),
         {None: N_("The pre-trained encoder")},
-        pattern=r"^[a-z0-9]{12}$",
+        pattern=RUN_ID,
+    )
+    branch: BranchConfig | None = setting(
+        None,
+        N_("Branch of"),
+        N_("The run that this run continues with other settings, and the last step that both share."),
+        {None: N_("None")},
+        exclude_if=lambda point: point is None,
     )
     classifier_start: ClassifierStart = setting(
         "auto",
@@ -176,6 +206,7 @@ class RunConfig(Section):
         0, N_("Seed"), N_("Seeds sampling, initialisation, batching and dropout."), ge=0, le=LARGEST_SEED
     )
     knob_turns: Annotated[tuple[KnobTurn, ...], Field(max_length=10_000)] = ()
+    changes: Annotated[tuple[Change, ...], Field(max_length=100, exclude_if=lambda changes: not changes)] = ()
 
     @model_validator(mode="before")
     @classmethod
@@ -188,14 +219,15 @@ class RunConfig(Section):
 
     @model_validator(mode="after")
     def _check_turns(self) -> RunConfig:
-        objective_turns = [turn for turn in self.knob_turns if turn.name != RATE]
-        if len(self.phases) > 1 and objective_turns and any(phase.steps is None for phase in self.phases):
+        names = [turn.name for turn in self.knob_turns if turn.name != RATE]
+        names += ["objective" for change in self.changes if change.objective is not None]
+        if len(self.phases) > 1 and names and any(phase.steps is None for phase in self.phases):
             raise ConfigError(
                 "knob_turns",
-                ", ".join(turn.name for turn in objective_turns),
+                ", ".join(names),
                 "give the steps of both phases, so that a turn's step determines its phase.",
             )
-        _follow(self.knob_turns, self)
+        _follow(self)
         return self
 
     @property
@@ -223,6 +255,27 @@ class RunConfig(Section):
         if len(self.phases) == 1:
             return 0
         return min(bisect_left(self.phase_ends, step), len(self.phases) - 1)
+
+    @property
+    def objectives(self) -> tuple[ObjectiveConfig, ...]:
+        """The objective of every phase as launched, and those that replace it later."""
+        later = (change.objective for change in self.changes if change.objective is not None)
+        return (*(phase.objective for phase in self.phases), *later)
+
+    @property
+    def changes_and_turns(self) -> list[Change | KnobTurn]:
+        """Changes and knob turns in the order in which the run makes them; within a step, changes come first."""
+        every: list[Change | KnobTurn] = [*self.changes, *self.knob_turns]
+        return sorted(every, key=lambda one: one.step)
+
+    def repeats(self, step: int) -> bool:
+        """Return whether a step is one that this branch shares with its parent."""
+        return self.branch is not None and step <= self.branch.step
+
+    def sampler_at(self, step: int) -> str:
+        """Return the sampler of step 1, 2, …."""
+        later = [one.sampler for one in sorted(self.changes, key=lambda one: one.step) if one.step <= step]
+        return next((name for name in reversed(later) if name is not None), self.task.sampler)
 
     def to_json(self) -> str:
         """Return the canonical JSON form, with sorted keys."""
@@ -252,18 +305,35 @@ def check_turn(config: RunConfig, step: int, name: str, value: float) -> None:
 
     Raises: ConfigError naming the knob, the value and the bounds.
     """
-    _follow((*config.knob_turns, KnobTurn.model_construct(step=step, name=name, value=value)), config)
+    turn = KnobTurn.model_construct(step=step, name=name, value=value)
+    _follow(config.model_copy(update={"knob_turns": (*config.knob_turns, turn)}))
 
 
-def _follow(turns: Iterable[KnobTurn], config: RunConfig) -> None:
-    """Apply turns in order, as the run does. Raises: ConfigError for the first that cannot be applied."""
+def _follow(config: RunConfig) -> None:
+    """Apply changes and turns in order, as the run does. Raises: ConfigError for the first that cannot be applied."""
     objectives = [phase.objective for phase in config.phases]
-    for turn in sorted(turns, key=lambda turn: turn.step):
-        if turn.name != RATE:
+    for turn in config.changes_and_turns:
+        if isinstance(turn, Change):
+            if turn.objective is not None:
+                phase = config.phase_at(turn.step)
+                _check_replacement(config.phases[phase].objective, turn.objective)
+                objectives[phase] = turn.objective
+        elif turn.name != RATE:
             phase = config.phase_at(turn.step)
             objectives[phase] = objectives[phase].with_knob(turn.name, turn.value)
         elif not 0.0 <= turn.value <= LEARNING_RATE_FACTOR_MAX:
             raise ConfigError(RATE, turn.value, "give a factor from 0 to {most:g}.", most=LEARNING_RATE_FACTOR_MAX)
+
+
+def _check_replacement(first: ObjectiveConfig, later: ObjectiveConfig) -> None:
+    """Reject an objective that needs weights or a queue that its phase did not begin with. Raises: ConfigError."""
+    began = {key: term.parameters for key, term in zip(first.keys, first.terms, strict=True)}
+    for key, term in zip(later.keys, later.terms, strict=True):
+        for name, absent in (("queue", 0), ("projection", "none")):
+            value, before = (given.get(name, absent) for given in (term.parameters, began.get(key, {})))
+            if value != before:
+                remedy = Message("it cannot change during a phase; give {value}.", value=before)
+                raise ConfigError(f"{term.loss}.{name}", value, remedy)
 
 
 WHOLE = N_("give a config as exported from a run.")
@@ -334,9 +404,11 @@ def with_paths(config: RunConfig, file: Callable[[str], str], model: Callable[[s
     def of_term(term: TermConfig) -> TermConfig:
         return term.model_copy(update={"views": tuple(map(of_view, term.views))})
 
-    def of_phase(phase: PhaseConfig) -> PhaseConfig:
-        terms = tuple(map(of_term, phase.objective.terms))
-        return phase.model_copy(update={"objective": phase.objective.model_copy(update={"terms": terms})})
+    def of_objective(objective: ObjectiveConfig | None) -> ObjectiveConfig | None:
+        return objective and objective.model_copy(update={"terms": tuple(map(of_term, objective.terms))})
+
+    def in_each(parts: Iterable[PhaseConfig | Change]) -> tuple[PhaseConfig | Change, ...]:
+        return tuple(part.model_copy(update={"objective": of_objective(part.objective)}) for part in parts)
 
     task = config.task
     changed = {
@@ -348,14 +420,15 @@ def with_paths(config: RunConfig, file: Callable[[str], str], model: Callable[[s
         update={
             "task": task.model_copy(update=changed),
             "encoder": config.encoder.model_copy(update={"id": model(config.encoder.id)}),
-            "phases": tuple(map(of_phase, config.phases)),
+            "phases": in_each(config.phases),
+            "changes": in_each(config.changes),
         }
     )
 
 
 def _view_models(config: RunConfig) -> list[tuple[str, str]]:
     """Return the models of all views, each with its parameter."""
-    views = [view for phase in config.phases for term in phase.objective.terms for view in term.views]
+    views = [view for objective in config.objectives for term in objective.terms for view in term.views]
     return [(name, str(view.parameters[name])) for view in views for name in _model_parameters(view)]
 
 

@@ -35,7 +35,8 @@ COMPARED = {
 def classifier_learns_from(config: RunConfig) -> int | None:
     """Return the first step of a prepared run that trains the classifier; None if no step does."""
     begins = [1, *(end + 1 for end in config.phase_ends[:-1])]
-    changes = sorted({*begins, *(turn.step for turn in config.knob_turns if turn.step <= config.steps)})
+    later = {one.step for one in config.changes_and_turns if one.step <= config.steps}
+    changes = sorted({*begins, *later})
     return next((step for step in changes if objective_at(config, step).objective.trains_classifier), None)
 
 

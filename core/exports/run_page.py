@@ -23,6 +23,7 @@ from scipy.special import softmax
 
 from core import __version__
 from core.artifacts.shared_examples import example_keys, find_shared_rows, find_turn, linked_ids
+from core.config.branches import shared_steps
 from core.config.describe import Setting, objective_label, settings
 from core.config.run import without_folders
 from core.config.score_source import score_notes_of, scored_evaluations
@@ -92,6 +93,7 @@ class _PageRun:
             run.facts,
             run.config.phase_ends,
             revision="",
+            changes=run.effective.changes,
         )
 
 
@@ -214,7 +216,8 @@ def _align_maps(shown: Sequence[_PageRun]) -> list[FloatArray]:
     for one in shown[1:]:
         rows = find_shared_rows([example_keys(first.probe), example_keys(one.probe)])
         turn = find_turn(one.maps[-1][rows[1]], first.maps[-1][rows[0]])
-        stacks.append(np.stack([turn(points) for points in one.maps]))
+        shared = shared_steps({panel.run.id: panel.run.config for panel in (first, one)}) is not None
+        stacks.append(np.stack([points if shared else turn(points) for points in one.maps]))
     return stacks
 
 

@@ -8,7 +8,7 @@ from itertools import pairwise
 from statistics import median
 from typing import Any
 
-from core.config import KnobTurn
+from core.config import Change, KnobTurn
 from core.events import GRADIENT_NORM, LOSS, SHARED_BLOCK, SHARED_COSINE, VALIDATION, Evaluation, OfTerm, Step
 from core.figures.line_ends import line_ends, margin_px
 from core.figures.panels import axes_of, axis_title, stack_panels
@@ -112,6 +112,7 @@ def curves_figure(
     *,
     revision: str,
     smoothing: Smoothing = RAW,
+    changes: Sequence[Change] = (),
 ) -> Figure:
     """Draw the loss and every part of every term, accuracy, gradients, neural collapse and the learning rate.
 
@@ -122,10 +123,11 @@ def curves_figure(
         phase_ends: the last step of each phase; a line marks the start of the next.
         smoothing: applied to losses and the total gradient norm. Faint raw values stay
             visible and are shown on hover.
+        changes: other losses or samplers, which a line marks like a knob turn.
         revision: Plotly keeps the zoom as long as this is unchanged; use one value per run.
     """
     shown = [steps[i] for i in thin_indices(len(steps))]
-    total_steps = phase_ends[-1]
+    total_steps, marked = phase_ends[-1], [*(turn.step for turn in turns), *(change.step for change in changes)]
     compared, pace = _compared(steps)
     traces = [
         *_loss_traces(shown),
@@ -152,7 +154,7 @@ def curves_figure(
         margin={"l": 60, "r": margin_px(traces), "t": TOP_PX, "b": BOTTOM_PX},
         shapes=[
             *(place.upright(end + 0.5, PHASE_LINE) for end in phase_ends[:-1] for place in places),
-            *(place.upright(turn.step - 0.5, TURN_LINE) for turn in turns for place in places),
+            *(place.upright(step - 0.5, TURN_LINE) for step in marked for place in places),
         ],
         annotations=[
             *(place.title(panels[place.number].heading) for place in places),

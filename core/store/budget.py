@@ -12,7 +12,7 @@ from core.messages import Message
 from core.quantities import day_text
 from core.settings import settings
 from core.store.records import RunSummary, Status
-from core.store.sizes import CHECKPOINT, SNAPSHOT, Dropped, size_text
+from core.store.sizes import CHECKPOINT, SNAPSHOT, STATE, Dropped, size_text
 from core.store.store import Store
 
 GB = 2**30
@@ -21,7 +21,7 @@ BUDGET_LOCK, WEIGHTS_LOCK = "budget.lock", "weights.lock"
 BUDGET_TIMEOUT_S, READING_TIMEOUT_S = 10.0, 60.0
 # The snapshots of all runs are dropped before the final weights of any run.
 ORDER: tuple[Dropped, ...] = ("snapshots", "weights")
-FILES = {"snapshots": f"{SNAPSHOT}*", "weights": f"{CHECKPOINT}*"}
+FILES: dict[Dropped, tuple[str, ...]] = {"snapshots": (f"{SNAPSHOT}*", f"{STATE}*"), "weights": (f"{CHECKPOINT}*",)}
 
 
 def keep_within(store: Store, budget_gb: float | None = None) -> int:
@@ -124,7 +124,7 @@ def _total(store: Store) -> int:
 def _drop(store: Store, run: RunSummary, what: Dropped, budget_gb: float) -> int:
     """Drop one kind of a run's weights and return the bytes freed; 0 while another process is reading them."""
     folder = store.folder / "files" / run.id
-    sizes = {path: path.stat().st_size for path in folder.glob(FILES[what])}
+    sizes = {path: path.stat().st_size for pattern in FILES[what] for path in folder.glob(pattern)}
     if not sizes:
         return 0
     lock = ReadWriteLock(folder / WEIGHTS_LOCK, blocking=False, is_singleton=False)

@@ -16,9 +16,11 @@ Dropped = Literal["snapshots", "weights"]
 SETTLED_NS = 1_000_000_000
 # Limit on cached folder listings. A run has a few folders.
 MOST_LISTINGS = 65_536
-CHECKPOINT, SNAPSHOT = "checkpoint.", "snapshot-"
+CHECKPOINT, SNAPSHOT, STATE = "checkpoint.", "snapshot-", "state-"
 # Kind of a file, by the beginning of its name.
-KINDS = {CHECKPOINT: "weights", SNAPSHOT: "snapshots"} | dict.fromkeys(("frame-", "tokens.", "predictions-"), "frames")
+KINDS = {CHECKPOINT: "weights", SNAPSHOT: "snapshots", STATE: "snapshots"} | dict.fromkeys(
+    ("frame-", "tokens.", "predictions-"), "frames"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +29,7 @@ class RunSize:
 
     Attributes:
         weights: the checkpoint; for a finished run, its final weights.
-        snapshots: copies of the weights at earlier steps.
+        snapshots: copies of the weights at earlier steps, and states kept for branches.
         frames: vectors, logits, maps and attention of every frame, plus the tokens and the predictions.
         others: results computed later (maps, measures, layers, texts), and the log.
     """

@@ -11,6 +11,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from core.advice.idle_terms import STEPS_IN_A_ROW, inert_terms, slow_queues, starving_sentences
 from core.config import KnobTurn, RunConfig, check_turn
@@ -64,7 +65,10 @@ from core.training.untrained import (
     learned_rows,
     weights_fingerprint,
 )
+from core.weight_files import state_path
 
+# Maximum size of the state kept at a frame, and of all states of a run.
+STATE_BYTES_MAX, STATES_BYTES_MAX = 50 * 2**20, 200 * 2**20
 NOT_FINITE = {
     LOSS: N_("The loss of step {step} is {value}: lower the learning rate, or raise the temperature."),
     GRADIENT_NORM: N_(
@@ -299,10 +303,13 @@ class _Run:
             yield self.take_step()
             # Yield one notice for each contrastive term that stays 0 because its batches hold no positives.
             objective, batch_size = self.phase.objective_config, self.phase.config.batch_size
-            for sentence in starving_sentences(tuple(self._recent), objective, batch_size, self.config.task.sampler):
+            sampler = self.config.sampler_at(self.step)
+            for sentence in starving_sentences(tuple(self._recent), objective, batch_size, sampler):
                 if sentence not in self._noticed:
                     self._noticed.add(sentence)
                     yield Notice(self.step, sentence)
+            if checkpoints and self.step in self.frame_steps:
+                self._keep_state(checkpoints)
             # Frame 0 and the linear probe come after the step, so that they do not delay the first one.
             yield from self._first_frame(controls)
             if self._baseline is not None:
@@ -324,7 +331,7 @@ class _Run:
             "test_majority_rate": data.test_majority_rate,
             "parameters": sum(p.numel() for p in self.encoder.parameters()),
             "learning_parameters": sum(p.numel() for p in self.phase.parameters),
-            "steps_per_epoch": self.phase.sampler.steps_per_epoch,
+            "steps_per_epoch": self.phase.steps_per_epoch,
         }
         return Started(self.step, self.config.steps, str(self.machine.device), self.frames.probe, facts)
 
@@ -400,7 +407,7 @@ class _Run:
         """Apply the knob turns that take effect at the next step: those recorded in the config, and new ones."""
         step = self.step + 1
         recorded = [(t.name, t.value) for t in self.config.knob_turns if t.step == step]
-        if not recorded and not turns:
+        if not recorded and not turns and not any(change.step == step for change in self.config.changes):
             return
         taken = []
         for name, value in turns:
@@ -486,14 +493,31 @@ class _Run:
     def _checkpoint(self, *, last: bool = False) -> Checkpointed | Notice:
         """Save a checkpoint. If the disk is full, return a notice instead, and the run continues."""
         assert self.checkpoints is not None
-        tensors = weights_of(self.encoder, self.learned if last else self.learned | self._learning())
-        if not last:  # needed only by further steps
-            tensors |= self.phase.state() | random_states()
+        tensors = weights_of(self.encoder, self.learned) if last else self._state()
         try:
             self.checkpoints.save(self.step, tensors)
         except TrainingError as error:
             return Notice(self.step, error.message)
         return Checkpointed(self.step)
+
+    def _state(self) -> dict[str, Tensor]:
+        """Return everything that the next step depends on."""
+        return weights_of(self.encoder, self.learned | self._learning()) | self.phase.state() | random_states()
+
+    def _keep_state(self, checkpoints: Checkpoints) -> None:
+        """Keep the state of a frame for branches, if it is small and steps remain; of many, keep only some.
+
+        A branch at another frame repeats the steps since the last kept state.
+        """
+        if self.step == self.config.steps or self.config.on_shared_trunk:
+            return
+        state = self._state()
+        size = sum(tensor.numel() * tensor.element_size() for tensor in state.values())
+        frames = sorted(self.frame_steps)
+        interval = math.ceil(len(frames) * size / STATES_BYTES_MAX)
+        if size <= STATE_BYTES_MAX and frames.index(self.step) % interval == 0:
+            with suppress(TrainingError):  # a full disk costs the branch some time
+                checkpoints.write(state_path(checkpoints.folder, self.step), self.step, state)
 
     def _snapshot(self, names: Collection[str] | None = None) -> Iterator[Notice]:
         """Save the weights as a run that finishes here would. If the disk is full, yield a notice instead.

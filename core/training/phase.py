@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
+from functools import cache
 from pathlib import Path
 
 import torch
@@ -76,7 +77,10 @@ class Phase:
             parameter_groups(encoder, self.config.optimiser), self.config.optimiser, machine.device
         )
         self.labels = torch.tensor(data.train.labels, device=machine.device)
-        self.sampler = make_sampler(config.task.sampler, data.train.labels, self.config.batch_size, config.seed)
+        before = config.phase_ends[number - 1] if number else 0
+        sampler_of = cache(lambda name: make_sampler(name, data.train.labels, self.config.batch_size, config.seed))
+        self.rows_of = lambda step: sampler_of(config.sampler_at(before + step)).rows(step)
+        self.steps_per_epoch = sampler_of(config.task.sampler).steps_per_epoch
         # Also for terms of weight 0: a queue must not depend on when λ was turned.
         self.queues = {
             key: MomentumQueue(
@@ -131,7 +135,7 @@ class Phase:
             tokenizer=self.tokenizer,
             machine=self.machine,
             seed=self.seed,
-            rows_of=self.sampler.rows,
+            rows_of=self.rows_of,
             frozen=self.frozen,
             micro_batch=self.config.effective_micro_batch,
             translations=self.translations,
@@ -142,7 +146,7 @@ class Phase:
 
     def batch(self, step: int) -> Batch:
         """Return the inputs of a step."""
-        rows = self.sampler.rows(step)
+        rows = self.rows_of(step)
         triplets = self._triplets.rows(step) if self._triplets else []
         return self.passes.batch(step, rows, triplets, self.labels[rows])
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 from contextlib import suppress
 
+from core.config.plan import objective_at
 from core.errors import DiskFullError, PlaygroundError, StaleAttemptError, StoreError
 from core.messages import Message
 from core.store import RunRecord, Status, Store
@@ -88,7 +89,7 @@ def plain_failure(error: BaseException, batch_size: int) -> Message:
 def requeue_after_memory_error(attempt: Attempt, run: RunRecord) -> bool:
     """Requeue a run with half the micro-batch, if its views allow that. Returns: True if it was requeued."""
     number = run.config.phase_at(run.last_step + 1)
-    views = [view for term in run.config.phases[number].objective.terms for view in term.views]
+    views = [view for term in objective_at(run.config, run.last_step + 1).objective.terms for view in term.views]
     if any(view.entry.follows_gradient for view in views):
         return False  # an adversarial perturbation is computed over the whole batch
     return attempt.requeue_with_half_micro_batch(number)

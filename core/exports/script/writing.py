@@ -134,6 +134,7 @@ def _reads_texts_as_they_are(config: RunConfig) -> bool:
     terms = [term for phase in config.phases for term in phase.objective.terms]
     return not (
         config.knob_turns
+        or config.changes
         or config.reinitialised_blocks
         or config.task.back_translation is not None
         or any(p.trainable.part == "lora" or p.effective_micro_batch or p.gradient_checkpointing for p in config.phases)

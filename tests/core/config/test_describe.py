@@ -37,6 +37,7 @@ LEFT_OUT = {
     "task.name",
     "task.path",  # described by task.id
     "knob_turns",  # described by the settings they change
+    "changes",  # likewise
 }
 TERM: dict[str, Any] = {"loss": "supcon", "level": "token", "queue": 0, "views": [{"view": "eda"}]}
 

@@ -125,7 +125,7 @@ def test_where_there_is_nothing_to_compare_nothing_is_reported(draft: Draft, set
 def test_a_term_with_zero_gradient_has_no_cosine(draft: Draft) -> None:
     phase = build_phase(draft(**mixed(SCL, CE)))
     phase.labels = torch.arange(len(phase.labels)) % 2
-    phase.sampler.rows = lambda step: [0, 1]  # type: ignore[method-assign]
+    phase.rows_of = lambda step: [0, 1]
     (values,) = take_steps(phase, 1)  # no anchor has a positive
     assert values["shared_grad.supcon"] == 0
     assert "shared_cosine" not in values

@@ -32,7 +32,7 @@ from core.events import (
     TurnRefused,
 )
 from core.tasks import TaskData
-from core.training import row_cache
+from core.training import loop, row_cache
 from core.training.checkpoints import Checkpoints, load_learned
 from core.training.loop import train
 from core.training.untrained import FolderCache, MemoryCache
@@ -608,3 +608,18 @@ def test_frames_and_snapshots_change_no_bit_of_what_is_learned_and_scored(draft:
         [scored] = [event for event in events if isinstance(event, Evaluation) and event.split == "test"]
         found.append((curve(events), predictions.logits.tobytes(), scored.values))
     assert found[0] == found[1]
+
+
+def test_states_of_frames_are_kept_within_a_limit(
+    draft: Draft, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    frames = {"probe": {"frame_steps": [2, 4, 6]}}
+    size = 0
+    for limit, kept in (("STATES_BYTES_MAX", [2, 4, 6]), ("STATES_BYTES_MAX", [4]), ("STATE_BYTES_MAX", [])):
+        if size:
+            monkeypatch.setattr(loop, limit, 2.5 * size if kept else size / 2)  # of five frames, every second one
+        folder = tmp_path / str(kept)
+        events_of(draft(more=frames), checkpoints=Checkpoints(folder))
+        found = sorted(folder.glob("state-*"))
+        assert [int(path.stem.removeprefix("state-")) for path in found] == kept
+        size = size or sum(tensor.nbytes for tensor in load_file(found[0]).values())

@@ -98,7 +98,7 @@ def test_reported_token_counts_match_the_tokens_read(draft: Draft) -> None:
     one, two = (build_phase(draft(**preset_phases(name)[0])) for name in ("ce", "rdrop-two-stage"))
     (first,), (second,) = take_steps(one, 1), take_steps(two, 1)
     assert first["texts"] == second["texts"] == B
-    expected = sum(len(tokens.ids) for tokens in one.passes.inputs.plain(one.sampler.rows(1)))
+    expected = sum(len(tokens.ids) for tokens in one.passes.inputs.plain(one.rows_of(1)))
     assert (first["tokens"], second["tokens"]) == (expected, 2 * expected)
 
 

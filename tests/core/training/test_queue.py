@@ -155,7 +155,7 @@ def test_the_loss_of_a_step_has_the_queue_among_its_candidates(draft: Draft, mon
         held = phase.queues["supcon"].held
         lengths.append(0 if held is None else len(held[0]))
         (values,) = take_steps(phase, 1, first=step)
-        labels = phase.labels[phase.sampler.rows(step)]
+        labels = phase.labels[phase.rows_of(step)]
         expected = supcon_loss(pooled_vectors[-1], labels, temperature=0.2, queue=held).item()
         assert values["loss.supcon"] == pytest.approx(expected, rel=1e-6)
     assert lengths == [0, 8, 16, 20]
@@ -164,7 +164,7 @@ def test_the_loss_of_a_step_has_the_queue_among_its_candidates(draft: Draft, mon
 def test_the_queue_holds_the_batches_rows_in_order(draft: Draft) -> None:
     phase = build_phase(draft(objective=objective(queue=20)))
     take_steps(phase, 3)
-    rows = [row for step in (1, 2, 3) for row in phase.sampler.rows(step)][-20:]
+    rows = [row for step in (1, 2, 3) for row in phase.rows_of(step)][-20:]
     held = phase.queues["supcon"].held
     assert held is not None
     assert torch.equal(held[1], phase.labels[rows])
