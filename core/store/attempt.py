@@ -123,8 +123,7 @@ class Attempt:
 
     def steps(self, events: Sequence[Step]) -> None:
         now = time.time()
-        # Nine significant digits represent a float32 exactly.
-        rounded = [{name: float(f"{value:.9g}") for name, value in event.values.items()} for event in events]
+        rounded = [as_stored(event.values) for event in events]
         with self._writing() as db:
             db.executemany(
                 "INSERT OR REPLACE INTO steps (run_id, step, at, measures) VALUES (?, ?, ?, ?)",
@@ -235,6 +234,11 @@ class Attempt:
     def end(self, status: Status, message: Text | None = None) -> None:
         with self._writing():
             self.store.end(self.run_id, status, message)
+
+
+def as_stored(values: Mapping[str, float]) -> dict[str, float]:
+    """Return the values of a step as the store keeps them: nine significant digits represent a float32 exactly."""
+    return {name: float(f"{value:.9g}") for name, value in values.items()}
 
 
 def _take_turn(db: sqlite3.Connection, run_id: str, name: str, value: float) -> None:

@@ -269,6 +269,8 @@ class Store(RunReader):
         """
         run = self.run(run_id)
         if kind == "turn":
+            if run.config.repeats(run.last_step + 1):
+                raise ConfigError(str(name), value, "this run still repeats the steps of its parent; turn it later.")
             check_turn(run.config, run.last_step + 1, str(name), float("nan") if value is None else value)
         with self.transaction() as db:
             status = observed_status(self._row(run_id))

@@ -15,11 +15,13 @@ from contextlib import suppress
 
 from core.advice.prepare import prepare
 from core.config import RunConfig
+from core.config.branches import past_hash
 from core.errors import ConfigError, EngineError, RunNotFoundError, StaleAttemptError
 from core.messages import Message
 from core.settings import LOCAL, PREFIX, settings
 from core.store import ExperimentTable, Status, Store
 from core.store.liveness import host_name, liveness_of
+from core.store.past import copy_past
 from core.store.work import LOADING, RUNS, Claim
 from core.tasks import TaskData
 from core.workers import machine
@@ -85,8 +87,38 @@ class Engine(ABC):
             bfloat16=machine.has_bfloat16(draft.device),
             load=TaskSource(self.store.folder),
         )
+        self._check_branch(config)
         check_memory(config, data)
         return config, data
+
+    def _check_branch(self, config: RunConfig) -> None:
+        """Check the frame at which a prepared branch begins. Raises: ConfigError.
+
+        A branch whose parent is not in this store trains from step 0.
+        """
+        if (point := config.branch) is None:
+            return
+        try:
+            parent = self.store.run(point.run)
+        except RunNotFoundError:
+            return
+        if parent.config.on_shared_trunk:
+            remedy = Message("its cells train together, so one alone cannot go on; train it in full first.")
+            raise ConfigError("branch", parent.title, remedy)
+        frames = [step for step in self.store.frame_steps(parent.id) if step < parent.steps]
+        if point.step not in frames:
+            remedy = Message(
+                "{title} has no frame at this step, or ends there; choose one of {steps}.",
+                title=parent.title,
+                steps=tuple(map(str, frames)) or "–",
+            )
+            raise ConfigError("branch", point.step, remedy)
+        if past_hash(config, point.step) != past_hash(parent.effective, point.step):
+            remedy = Message("its settings up to step {step} are not those of this run; branch again.", step=point.step)
+            raise ConfigError("branch", parent.title, remedy)
+        if parent.adopted:
+            remedy = Message("it was trained on another machine, so its steps cannot be repeated here; train it here.")
+            raise ConfigError("branch", parent.title, remedy)
 
     def _check_start(self, draft: RunConfig) -> None:
         """Check the run that a draft starts from. Raises: ConfigError if it is missing or has another encoder."""
@@ -127,7 +159,10 @@ class Engine(ABC):
                 check_waiting(self.store, owner)
             elif not ExperimentTable(self.store.folder).is_wanted(cell[0]):
                 raise EngineError("The experiment was stopped.")
-            return self.store.create(config, cell, owner)
+            run_id = self.store.create(config, cell, owner)
+            if config.branch is not None:
+                copy_past(self.store, config.branch, run_id)
+            return run_id
 
     def stop(self, run_id: str) -> None:
         """Ask a run to end with a checkpoint; kill a worker that does not respond.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable
 
-from core.errors import EngineError, StoreError
+from core.errors import EngineError, StoreError, TrainingError
 from core.events import (
     VALIDATION,
     Checkpointed,
@@ -23,9 +23,12 @@ from core.events import (
 )
 from core.representation.projections import Points, pca_map
 from core.store import ExperimentTable, Status, Store
-from core.store.attempt import Attempt
+from core.store.attempt import Attempt, as_stored
 from core.workers.early_stopping import reason_to_end
 from core.workers.processes import log
+
+# The duration of a step is not repeated.
+NO_TIME = {"step_s": 0.0}
 
 
 class Recorder:
@@ -36,6 +39,7 @@ class Recorder:
         self._store, self._attempt, self._log = store, attempt, log
         self._frames: set[int] = set()
         self._last_map: Points | None = None
+        self._repeated: dict[int, dict[str, float]] = {}
         self._may_end_early = store.run(attempt.run_id).of_experiment
 
     def record(self, event: Event) -> None:
@@ -45,9 +49,11 @@ class Recorder:
                 attempt.record_start(event)
                 self._frames = set(self._store.frame_steps(attempt.run_id))
                 self._last_map = self._newest_map()
+                self._repeated = self._steps_to_repeat(event.step)
             case Tokens():
                 attempt.tokens(event)
             case Step():
+                self._check_repeated(event)
                 attempt.steps([event])
             case Frame() if event.step not in self._frames:  # a resumed run yields its last frame again
                 self._last_map = pca_map(event.embeddings, self._last_map)
@@ -71,6 +77,24 @@ class Recorder:
                 attempt.notice(event.message)
             case Finished():
                 attempt.end(Status(event.status))
+
+    def _steps_to_repeat(self, begin: int) -> dict[int, dict[str, float]]:
+        """Return the parent's values of the steps that a branch repeats; none if the parent was deleted."""
+        point = self._store.run(self._attempt.run_id).config.branch
+        if point is None or point.step <= begin:
+            return {}
+        steps = self._store.steps(point.run, after=begin, most=point.step - begin)
+        return {step.step: {**step.values, **NO_TIME} for step in steps}
+
+    def _check_repeated(self, event: Step) -> None:
+        """Compare a step that a branch repeats. Raises: TrainingError if it differs from the parent's in any bit."""
+        values = {**as_stored(event.values), **NO_TIME}
+        if self._repeated.get(event.step, values) != values:
+            raise TrainingError(
+                "Step {step} differs from that of the run it repeats, which other code or another machine trained: "
+                "train that run again here, then branch from it.",
+                step=event.step,
+            )
 
     def _end_if_poor(self, step: int) -> None:
         """Stop the run if its experiment stops runs early and others are better."""
