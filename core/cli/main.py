@@ -36,6 +36,7 @@ from core.cli.options import (
 from core.cli.sweeps import experiments, protocol, protocols, surface, sweep
 from core.cli.tasks import tasks
 from core.config import EncoderConfig, OptimiserConfig, PhaseConfig, RunConfig, TaskConfig, parse_config
+from core.config.branches import branch
 from core.config.edit import (
     DEFAULT_PRESET,
     LAMBDA,
@@ -48,6 +49,7 @@ from core.config.edit import (
     with_full_objective,
 )
 from core.config.presets import PRESETS, preset
+from core.config.run import RATE, peak_rates
 from core.config.score_source import classifier_note, scored_evaluations
 from core.errors import ConfigError, EngineError, PlaygroundError
 from core.exports.entry import SPOKEN
@@ -63,6 +65,7 @@ from core.workers.machine import has_bfloat16, has_gpu
 from core.workers.run_rows import TaskSource, majority_rate
 
 POLL_S = 0.2
+IN_BRANCH = ("branch", "preset", "weight", "temperature", "lr", "sampler", "name")
 OPTION_NAMES = {"weight": "lambda", "settings": "set"}
 EXIT_FAILED, EXIT_USAGE = 1, 2
 
@@ -112,6 +115,11 @@ def cli(folder: str | None) -> None:
 @setting_option("--seed", RunConfig, "seed", metavar="K")
 @setting_option("--encoder", EncoderConfig, "id", metavar="ID")
 @click.option("--start", metavar="RUN", help="Start from the encoder of a finished run. [default: the pre-trained one]")
+@click.option(
+    "--branch",
+    metavar="RUN@STEP",
+    help="Continue a run from one of its frames with another --preset, --lambda, --temperature, --lr or --sampler.",
+)
 @setting_option("--pooling", EncoderConfig, "pooling")
 @setting_option("--max-length", EncoderConfig, "max_length", metavar="T")
 @click.option("--trainable", metavar="all|last-K|lora|classifier", help="Weights to train. [default: all]")
@@ -133,7 +141,9 @@ def fit(config_file: str | None, folder: str | None, as_json: bool, **options: A
     place = Path(folder or default_folder()).expanduser()
     if "start" in given:
         given["start"] = Store(place).find(given["start"])
-    if config_file:
+    if "branch" in given:
+        draft = branch_from(given, Store(place))
+    elif config_file:
         try:
             text = Path(config_file).read_text(encoding="utf-8")
         except (OSError, ValueError) as error:
@@ -147,7 +157,7 @@ def fit(config_file: str | None, folder: str | None, as_json: bool, **options: A
     # Check before opening the store, so that a rejected run leaves nothing behind.
     config, data = prepared(draft)
     now = usual(len(data.classes), len(data.train))
-    open_ = not config_file and given.keys().isdisjoint({"temperature", "batch_size", "preset", "settings"})
+    open_ = not config_file and given.keys().isdisjoint({"temperature", "batch_size", "preset", "settings", "branch"})
     if open_ and now != usual(0, 0):
         say(f"With {len(data.classes)} classes τ is {now.temperature:g}, in batches of {now.batch_size}.", err=True)
         config, data = prepared(apply_settings(draft, {TEMPERATURE: now.temperature, "batch_size": now.batch_size}))
@@ -331,6 +341,31 @@ def draft_from(options: dict[str, Any], own: TaskLibrary | None = None) -> RunCo
             case field:
                 put(given, field, value, (LAMBDA, TEMPERATURE))
     return parse_config(given)
+
+
+def branch_from(options: Mapping[str, Any], store: Store) -> RunConfig:
+    """Build the draft of a branch from command-line options. Raises: ConfigError, RunNotFoundError, UsageError."""
+    for name in (name for name in options if name not in IN_BRANCH):
+        option = OPTION_NAMES.get(name, name).replace("_", "-")
+        raise click.UsageError(f"--{option} and --branch are both given: a branch keeps this setting of its run.")
+    run, _, step = options["branch"].rpartition("@")
+    if not run or not step.isdecimal():
+        raise ConfigError("branch", options["branch"], "give a run and a step, such as 7@40.")
+    parent, first = store.run(store.find(run)), int(step) + 1
+    knobs = {LAMBDA: options.get("weight"), TEMPERATURE: options.get("temperature")}
+    if "lr" in options:
+        optimiser = parent.effective.phases[parent.effective.phase_at(first)].optimiser
+        knobs[RATE] = options["lr"] / peak_rates(optimiser)[0]
+    draft = branch(
+        parent.effective,
+        parent.id,
+        first - 1,
+        turns={name: value for name, value in knobs.items() if value is not None},
+        objective=options.get("preset"),
+        sampler=options.get("sampler"),
+        title=parent.title,
+    )
+    return apply_settings(draft, {"name": options.get("name", draft.name)})
 
 
 def _trainable(text: str) -> dict[str, Any]:

@@ -274,6 +274,36 @@ def test_presets_are_listed_as_text_and_as_json(run: Any) -> None:
 
 
 @pytest.mark.usefixtures("worked_here")
+def test_a_branch_continues_a_run_with_other_settings(
+    run: Any, tiny_encoder: Path, small_csv: Path, tmp_path: Path
+) -> None:
+    small = ("--max-length", "16", "--steps", "6", "--batch-size", "8")
+    assert run("fit", "--task", str(small_csv), "--encoder", str(tiny_encoder), *small)[0] == 0
+    change = ("--temperature", "0.05", "--lr", "1e-5", "--sampler", "class_balanced")
+    status, out, err = run("fit", "--branch", "1@2", *change, "--json")
+    assert status == 0, err
+    store = Store(tmp_path / "runs")
+    parent, made = store.run(store.find("1")), store.run(json.loads(out.strip().splitlines()[-1])["run_id"])
+    assert str(made.config.branch) == f"{parent.id}@2"
+    values = [[step.values for step in store.steps(one.id)] for one in (parent, made)]
+    peak = parent.config.phases[0].optimiser.learning_rate or 0.0
+    for name, value in {"temperature": 0.05, "learning_rate": values[0][2]["learning_rate"] * 1e-5 / peak}.items():
+        assert values[1][1][name] == values[0][1][name]
+        assert values[1][2][name] == pytest.approx(value)
+    assert made.config.sampler_at(3) == "class_balanced"
+    store.close()
+    for words, sentence in {
+        ("--branch", "1@6"): "or ends there",
+        ("--branch", "1"): "give a run and a step, such as 7@40",
+        ("--branch", "9@2"): "There is no run '9'",
+        ("--branch", "1@2", "--steps", "9"): "--steps and --branch are both given",
+        ("--branch", "1@2", "--preset", "simcse"): "two phases",
+    }.items():
+        status, _, err = run("fit", *words)
+        assert (status, sentence in err) == (2 if "both" in sentence else 1, True), err
+
+
+@pytest.mark.usefixtures("worked_here")
 def test_a_preset_of_two_phases_runs_as_one_run(run: Any, tiny_encoder: Path, small_csv: Path, tmp_path: Path) -> None:
     status, out, err = run(
         "fit", "--task", str(small_csv), "--encoder", str(tiny_encoder), "--max-length", "16", "--preset", "simcse",
