@@ -49,7 +49,7 @@ def draw_knobs(engine: Engine, run: RunRecord, now: KnobState) -> None:
         turns = [turn for turn in now.config.knob_turns if now.config.phase_at(turn.step) == used.phase]
         had = [knob.value, *(turn.value for turn in turns if turn.name == name)]
         scale = slider_scale(knob.slider, had + ([now.pending[name]] if name in now.pending else []))
-        value, over = now.pending.get(name, in_use), now.step > now.config.steps
+        value, over = now.pending.get(name, in_use), now.step > now.config.steps or now.config.repeats(now.step)
         _slider(engine, run, name, f"knob.{run.id}.{used.phase}.{name}", knob, value, scale, over=over)
 
 
@@ -71,7 +71,9 @@ def pending_words(now: KnobState) -> list[str]:
 
 def _used_and_launched(now: KnobState) -> tuple[SettingsAt, dict[str, Knob]]:
     used = objective_at(now.config, now.step)
-    return used, {**now.config.phases[used.phase].objective.knobs, RATE: RATE_KNOB}
+    launched = now.config.phases[used.phase].objective
+    shown = launched if launched.keys == used.objective.keys else used.objective
+    return used, {**shown.knobs, RATE: RATE_KNOB}
 
 
 def _slider(

@@ -16,10 +16,12 @@ from core.store import RunRecord, RunSummary, Status
 from core.tasks.task_label import task_label
 from core.workers import Engine
 from pages.ui.address import FineTune
+from pages.ui.branch_form import branch_form
 from pages.ui.controls import disk_line, export_menu, run_buttons, show_notice
 from pages.ui.knobs import draw_knobs
 from pages.ui.live_plots import CURVES, METHODS, draw_curves, draw_map, draw_verdict
 from pages.ui.live_progress import draw_messages, draw_progress, draw_scores, waiting_words
+from pages.ui.map_view import map_now
 from pages.ui.parts import escaped, status_badge
 from pages.ui.reads import run_now
 from pages.ui.waiting import rerun_later
@@ -72,6 +74,8 @@ def _draw(engine: Engine, run_id: str, polling: bool, waiting: bool) -> Sequence
                 draw_links(run)
         else:
             draw_knobs(engine, run, now.knobs)
+        on_map = map_now(f"live.map.{run.id}")
+        branch_form(engine, run, run.steps if on_map is None or on_map.frame is None else on_map.frame)
         method = _choice(_("Map"), METHODS, "live.method")
         curves = _choice(_("Curves"), CURVES, "live.how")
     with left:

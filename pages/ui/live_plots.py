@@ -136,5 +136,6 @@ def _figure(now: RunNow, kind: str) -> str:
         run.config.phase_ends,
         revision=run.id,
         smoothing=SMOOTHINGS[kind],
+        changes=now.config.changes,
     )
     return as_text(figure)

@@ -64,6 +64,8 @@ def _pace_words(now: RunNow, closing: Mapping[str, float]) -> list[str]:
         words.append(_("{rate} texts/s", rate=rate))
     if run.status != Status.RUNNING:
         return words
+    if run.config.branch is not None and run.config.repeats(run.last_step + 1):
+        words.append(_("repeating the shared steps up to {step}", step=f"{run.config.branch.step:,}"))
     if run.last_step == run.steps:
         at_frame = run.steps in (run.config.probe.frame_steps or ()) and run.steps not in frames
         words.append(_("measuring the last frame") if at_frame else _(next(iter(closing))))
@@ -92,7 +94,7 @@ def draw_messages(now: RunNow) -> None:
     used = objective_at(now.config, max(1, run.last_step))
     batch_size = run.config.phases[used.phase].batch_size
     recent = [step.values for step in now.steps[-STEPS_IN_A_ROW:]]
-    starving = starving_sentences(recent, used.objective, batch_size, run.config.task.sampler)
+    starving = starving_sentences(recent, used.objective, batch_size, now.config.sampler_at(run.last_step))
     for sentence in starving:
         st.warning(escaped(sentence))
     if not run.responding:

@@ -17,13 +17,14 @@ from core.artifacts.cache import write
 from core.artifacts.frame_loss import shown_contrast
 from core.artifacts.maps import LIVE
 from core.artifacts.sentence import END_TEXTS, EndTexts
-from core.config import parse_config
+from core.config import RunConfig, parse_config
+from core.errors import EngineError
 from core.events import Frame, Probe, Started, Step
 from core.figures.map_data import NO_PLACE
 from core.losses.forces import batch_forces
 from core.representation.projections import pca_map
 from core.store import Status, Store
-from core.workers import Jobs
+from core.workers import Jobs, LocalEngine
 from pages.ui.explore import run_reads
 from pages.ui.explore.forces import BatchForces, arrows_of
 from pages.ui.explore.frame_map import COLOURINGS, LOSS_QUANTILE, panel_of, with_test_texts
@@ -331,3 +332,30 @@ def test_arrows_run_in_the_direction_in_which_the_anchor_would_move() -> None:
 
 def test_the_share_of_losses_that_look_alike_is_the_one_that_is_cut_off() -> None:
     assert f"the highest {100 * (1 - LOSS_QUANTILE):g}% share a colour" in COLOURINGS["loss"].about
+
+
+# A branch
+
+
+def test_the_form_starts_a_branch_at_the_frame_that_is_shown_with_the_changed_settings(
+    opened: Opener, made: Maker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[RunConfig] = []
+
+    def submit(_engine: LocalEngine, draft: RunConfig, _owner: str | None) -> str:
+        asked.append(draft)
+        raise EngineError("The queue is full.")
+
+    monkeypatch.setattr(LocalEngine, "submit", submit)
+    run_id = made("parent")
+    app = opened(run=run_id, frame="4")
+    widget(app, f"branch.{run_id}.4..temperature").set_value(0.05).run()
+    widget(app, f"branch.{run_id}.4.sampler").set_value("class_balanced").run()
+    checked(next(one for one in app.button if one.label == "Start the branch").click().run())
+    assert "The queue is full" in words(app)
+    (draft,) = asked
+    assert (str(draft.branch), draft.name) == (f"{run_id}@4", "parent from step 4")
+    assert [(turn.step, turn.name, turn.value) for turn in draft.knob_turns] == [(5, "temperature", 0.05)]
+    assert [(change.step, change.sampler, change.objective) for change in draft.changes] == [
+        (5, "class_balanced", None)
+    ]

@@ -11,6 +11,7 @@ import streamlit as st
 from core.artifacts.maps import LIVE, map_request
 from core.artifacts.seeds import seed_groups
 from core.artifacts.shared_examples import Turn, example_keys, find_shared_rows, find_turn
+from core.config.branches import shared_steps
 from core.figures.map_data import Bundle, box_of, places_bundle
 from core.messages import _, join_label, join_list, ngettext, sentences
 from core.quantities import signed
@@ -167,7 +168,8 @@ def turn_onto(first: Frames, first_maps: Maps, frames: Frames, maps: Maps) -> Tu
     Without a common step, the last map of each run is used.
     """
     rows = find_shared_rows([example_keys(first.probe), example_keys(frames.probe)])  # [2, M]
-    if frames.key == first.key or not first_maps or not maps:
+    shared = shared_steps({one.run.id: one.run.config for one in (first, frames)})
+    if shared is not None or not first_maps or not maps:  # the maps of shared steps are equal already
         nothing = np.zeros((0, 2))
         return replace(find_turn(nothing, nothing), common=rows.shape[1])
     step = max(set(first_maps) & set(maps), default=None)

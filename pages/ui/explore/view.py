@@ -15,6 +15,7 @@ from core.tasks.survey import search
 from pages.ui import state
 from pages.ui.address import Explore
 from pages.ui.bound import bound_segments
+from pages.ui.branch_form import branch_form
 from pages.ui.explore import frame_map, run_reads
 from pages.ui.explore.classes import classes
 from pages.ui.explore.forces import BatchForces, arrows_of, choose_forces, forces
@@ -26,6 +27,7 @@ from pages.ui.explore.sentence import OwnText, ask_sentence, own_point, sentence
 from pages.ui.explore.texts import camera_from_text, frame_button, ids_as_text, ids_from_text, texts
 from pages.ui.map_view import MapState, map_now, map_state
 from pages.ui.parts import escaped, show_errors
+from pages.ui.reads import open_engine
 from pages.ui.waiting import ensure_job, poll_while
 
 SIDES = {
@@ -112,8 +114,9 @@ def _draw(frames: Frames, choices: Choices) -> bool:
             frame_map.draw(frames, panel, choices, on_map, spec, lit)
             st.caption(frame_map.honesty_line(frames, spec, number))
             st.caption(frame_map.method_line(frames, spec, choices))
-        with below:
+        with below, st.container(horizontal=True):
             frame_button(frames, spec, maps.get(number), number)
+            branch_form(open_engine(), frames.run, frames.step_of(number))
         return measures(frames, number) or busy or reading or encoding
     finally:  # last, because the browser delays the response to a click while it writes the address
         Explore.FRAME.put(on_map.frame if on_map.frame in frames.numbers else None, frames.numbers[-1])
