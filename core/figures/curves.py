@@ -140,9 +140,12 @@ def curves_figure(
     if smoothing != RAW:
         traces = [drawn for trace in traces for drawn in _smooth(trace, steps, smoothing)]
     panels = _panels(steps, evaluations, compared)
+    if smoothing != RAW:
+        panels[1] = replace(panels[1], title=_("Loss, nats, smoothed"))
     places = stack_panels(list(panels), GAP, [panel.share for panel in panels.values()])
     same = {"tickfont": {"size": TICK_SIZE}, "zeroline": False}
-    of_x = {"title": axis_heading(axis_title("step")), "range": [0, total_steps], "anchor": f"y{len(PANELS)}"}
+    # Not anchored to the lowest panel, which does not exist before the first step.
+    of_x = {"title": axis_heading(axis_title("step")), "range": [0, total_steps], "anchor": "free", "position": 0}
     axes: dict[str, Any] = {"xaxis": same | of_x | {"hoverformat": "d"}}
     for place in places:
         axes |= place.layout({**same, "nticks": 4, "automargin": False, **panels[place.number].axis})
@@ -195,8 +198,10 @@ def _smooth(trace: Figure, steps: Sequence[Step], smoothing: Smoothing) -> list[
     if measure not in (LOSS, GRADIENT_NORM) and not OfTerm.LOSS.keys([measure]):
         return [trace]
     values = {step.step: step.values[measure] for step in steps if measure in step.values}
-    smooth = dict(zip(values, smoothed(list(values.values()), smoothing), strict=True))
-    raw = {name: value for name, value in trace.items() if name != "meta"}
+    log = measure == GRADIENT_NORM
+    smooth = dict(zip(values, smoothed(list(values.values()), smoothing, log=log), strict=True))
+    # A hover template would list the raw line in spite of its `hoverinfo`.
+    raw = {name: value for name, value in trace.items() if name not in ("meta", "hovertemplate")}
     raw |= {"uid": f"{measure} raw", "opacity": FAINT, "hoverinfo": "skip", "line": trace["line"] | {"width": 1}}
     shown = {"customdata": trace["y"], "hovertemplate": "%{customdata:.4g}"}
     return [raw, trace | shown | {"y": rounded([smooth[step] for step in trace["x"]])}]

@@ -92,6 +92,7 @@ def compare_figure(
     in_legend: set[int] = set()
     for number, panel in enumerate(panels, start=1):
         hover = f"%{{y:{PERCENT_FORMAT}}}" if panel.percent else "%{y:.4g}"
+        log = _has_log_axis(panel)
         for run, (label, one) in enumerate(zip(names, panel.curves, strict=True)):
             if one is None or not _known(one.y):
                 continue
@@ -103,7 +104,8 @@ def compare_figure(
                 faint |= {"line": {"color": class_colour(run), "width": 1}}
                 traces.append(_line(one.x, one.y, run, name, number) | faint)
             more = {"hovertemplate": hover, "showlegend": run not in in_legend}
-            traces.append(_line(one.x, smoothed(one.y, smoothing) if smooth else one.y, run, name, number) | more)
+            values = smoothed(one.y, smoothing, log=log) if smooth else one.y
+            traces.append(_line(one.x, values, run, name, number) | more)
             in_legend.add(run)
     places = stack_panels(range(1, len(panels) + 1), GAP)
     layout = base_layout(
@@ -170,14 +172,18 @@ def _stretches(one: Curve) -> list[list[tuple[float, float, float]]]:
     return [stretch for stretch in stretches if len(stretch) > 1]
 
 
+def _has_log_axis(panel: MeasurePanel) -> bool:
+    edges = (edge for one in panel.curves if one is not None for stretch in _stretches(one) for edge in stretch)
+    return panel.log and not any(low <= 0 for _, low, _ in edges)
+
+
 def _axes(panels: Sequence[MeasurePanel], places: Sequence[Place], axis: str) -> dict[str, Any]:
     axes: dict[str, Any] = {
         "xaxis": {"title": axis_heading(axis), "anchor": axis_name("y", max(1, len(panels))), "zeroline": False}
     }
     for panel, place in zip(panels, places, strict=True):
         made: dict[str, Any] = {"zeroline": False, "nticks": 5, "automargin": False}
-        edges = [edge for one in panel.curves if one is not None for stretch in _stretches(one) for edge in stretch]
-        if panel.log and not any(low <= 0 for _, low, _ in edges):
+        if _has_log_axis(panel):
             made |= {"type": "log", "exponentformat": "power", "minor": {"showgrid": False}}
         if panel.percent:
             made |= {"tickformat": PERCENT_TICKS}

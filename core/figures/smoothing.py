@@ -30,19 +30,25 @@ class Smoothing(NamedTuple):
 RAW = Smoothing()
 
 
-def smoothed(values: Sequence[float | None], smoothing: Smoothing) -> list[float | None]:
+def smoothed(values: Sequence[float | None], smoothing: Smoothing, *, log: bool = False) -> list[float | None]:
     """Smooth values as `Smoothing` defines. None and non-finite values are left out of every mean and stay gaps.
 
+    Args:
+        log: for a logarithmic axis, take geometric means, which one large value does not dominate; values of 0 or less
+            are gaps.
     Raises: ConfigError for an invalid amount.
     """
     numbers = np.array([np.nan if value is None else value for value in values], np.float64)
+    if log:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            numbers = np.log(numbers)
     numbers[~np.isfinite(numbers)] = np.nan
     match smoothing.kind:
         case "exponential":
             numbers = _exponential(numbers, smoothing.amount)
         case "average":
             numbers = _average(numbers, smoothing.amount)
-    return [None if math.isnan(value) else value for value in numbers.tolist()]
+    return [None if math.isnan(value) else value for value in (np.exp(numbers) if log else numbers).tolist()]
 
 
 def _exponential(values: Values, beta: float) -> Values:

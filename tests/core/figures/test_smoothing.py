@@ -46,6 +46,15 @@ def test_average(window: int) -> None:
     assert smoothed(NOISE, RAW) == NOISE
 
 
+def test_geometric_means_on_a_log_axis() -> None:
+    values = [40.0, *np.exp(NOISE).tolist()]  # a spike that would hold up an arithmetic mean for fifty steps
+    known = [*values[:9], 0.0, *values[9:]]
+    found = smoothed(known, Smoothing("exponential", 0.9), log=True)
+    assert found[9] is None
+    slow = [math.exp(one) for one in slow_exponential([math.log(value) for value in values], 0.9)]
+    assert [value for value in found if value is not None] == pytest.approx(slow)
+
+
 @each("how", [Smoothing("exponential", 0.95), Smoothing("average", 11)])
 class TestBoth:
     @each("gap", [None, math.nan, math.inf, -math.inf])
