@@ -1,6 +1,6 @@
 // Legend of colours and symbols. A category can be highlighted, hidden, or shown alone.
 
-const MANY_NAMES = 12; // a longer line scrolls on most screens, so its title includes the count
+const MANY_NAMES = 12; // more names scroll on most screens, so their title includes the count
 
 // Return whether colour and symbol have the same meaning, so that one entry can show both.
 const coloursAreClasses = (colours, panel) => !colours.frames && JSON.stringify(colours.names) === JSON.stringify(panel.examples.classes);
@@ -105,7 +105,7 @@ function anchorItem(view) {
   return make("span", { className: "map-legend-item" }, drawing, _("anchor"));
 }
 
-// Draw a scrolling line, or one for each group of panels if the panels differ.
+// Draw a line that wraps, or one for each group of panels if the panels differ.
 function drawLegend(view) {
   const rows = new Map([["", panelsBy(view.panels, "colouring").map(([{ colours }]) => colours).filter(({ kind }) => kind === "values").map(colourBar)]]);
   let last = null;
@@ -133,8 +133,8 @@ function drawLegend(view) {
   if (shown === view.legend.shown) return; // keeps the focus, and a press that has begun
   view.legend.shown = shown;
   const focused = [...view.legend.querySelectorAll("button")].indexOf(view.legend.getRootNode().activeElement);
-  const places = [...view.legend.children].map((row) => row.scrollLeft); // a redraw keeps the scroll position
+  const places = [...view.legend.children].map((row) => row.scrollTop); // a redraw keeps the scroll position
   view.legend.replaceChildren(...lines);
-  [...view.legend.children].forEach((row, at) => (row.scrollLeft = places[at] ?? 0));
+  [...view.legend.children].forEach((row, at) => (row.scrollTop = places[at] ?? 0));
   if (focused >= 0) view.legend.querySelectorAll("button")[focused]?.focus({ preventScroll: true });
 }

@@ -32,6 +32,7 @@ class MapView {
     const main = make("div", { className: "map-main" }, this.toolbar(), this.stages);
     this.body = make("div", { className: "map-body" }, this.legend, main, this.player.node);
     node.replaceChildren(this.message, this.body, this.spoken);
+    this.sizes.observe(this.legend);
     this.body.addEventListener("keydown", (event) => event.key === "Escape" && this.chosen.size && this.choose([], false));
     this.say(_("Loading the map …"));
   }
@@ -164,6 +165,10 @@ class MapView {
   }
 
   measure() {
+    const rows = [...this.legend.children];
+    const line = Math.max(...rows.flatMap((row) => [...row.children].map((item) => item.offsetHeight)), 0);
+    const extra = rows.reduce((sum, row) => sum + row.offsetHeight - line, 0);
+    this.node.style.setProperty("--legend-extra", `${extra}px`);
     for (const panel of this.panels) {
       [panel.width, panel.height] = [panel.stage.clientWidth, panel.stage.clientHeight];
     }

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from core.artifacts.cache import load_or_compute, numbered, read
 from core.artifacts.maps import readable_steps, run_from_request
 from core.artifacts.weights import probe_of
+from core.events import VALIDATION
 from core.messages import Message
 from core.representation.clusters import cluster
 from core.representation.metrics import frame_measures
@@ -121,6 +122,10 @@ def measure(store: Store, run: RunRecord, step: int, *, whole: bool) -> None:
         vectors = store.embeddings(run.id, step)
         clusters = cluster(vectors, len(probe.classes), probe.labels)
         values = frame_measures(vectors[: probe.held_out], probe.labels[: probe.held_out]) if whole else {}
+        # The run measured some of them before the vectors were rounded for the store, which matters near a collapse.
+        for one in store.evaluations(run.id):
+            if one.split == VALIDATION and one.step == step:
+                values |= {name: one.values[name] for name in values.keys() & one.values.keys()}
         return FrameMeasures(values, clusters)
 
     path = measures_path(store.run_folder(run.id), run.begun_attempt, step)
