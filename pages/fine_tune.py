@@ -103,7 +103,8 @@ def _launch_card(engine: Engine, draft: RunConfig | None, problem: str) -> None:
         # Below the buttons, because a table of many classes would push them off the screen.
         task_audit(*ready)
         classifier_audit(ready[0], len(ready[1].classes))
-        batch_audit(*ready)
+        with st.container(key="batch_audit"):
+            batch_audit(*ready)
 
 
 def _cost(store: Store, config: RunConfig, data: TaskData) -> None:

@@ -47,12 +47,14 @@ class LessonPage(Section):
             experiment of the project.
         points_at: a control to highlight, by its query parameter, or another element by its key.
         hides: elements to hide, named in the same way.
+        conceals: elements that show the answer to a prediction of the part; their content is hidden until it is given.
     """
 
     page: Page
     address: Address = Field(default_factory=dict)
     points_at: str | None = None
     hides: tuple[str, ...] = ()
+    conceals: tuple[str, ...] = ()
 
 
 class TryButtons(Section):

@@ -147,8 +147,8 @@ def lesson_panel(page: str) -> None:
     if page != at.part.shown.page:
         EveryPage.LESSON.forget()
         return
-    outline_target(at)
     keep_answers()
+    outline_target(at)
     with st.container(key="lesson", gap="small"):
         # The buttons have a separate container, so that they stay in place while the text grows: a click is lost if
         # the button moves between press and release.
@@ -293,11 +293,15 @@ _mount = component("lesson_pointing", "<div></div>", [UI / "lesson" / "pointing.
 
 
 def outline_target(at: LessonPosition) -> None:
-    """Outline the target of the part, scroll it into view, and hide the controls that the part does not need."""
+    """Outline the target of the part, scroll it into view, and hide what the part does not need or not yet show."""
     shown = at.part.shown
     hidden = [selector(shown.page, name) for name in dict.fromkeys((*at.lesson.hides, *shown.hides))]
     target = None if shown.points_at is None else selector(shown.page, shown.points_at)
     rules = [f"{', '.join(hidden)} {{ display: none !important }}"] if hidden else []
+    predicted = answers().predicted
+    if any(isinstance(one, Prediction) and f"{at.text}.{i}" not in predicted for i, one in enumerate(at.part.blocks)):
+        # The element keeps its size, so that nothing moves when its content appears.
+        rules += [f"{selector(shown.page, name)} > * {{ visibility: hidden }}" for name in shown.conceals]
     if target is not None:
         rules.append(f"{target} {{ outline: 2px solid {ACCENT}; outline-offset: 6px; border-radius: 4px }}")
     with st.container(key="lesson_pointing"):

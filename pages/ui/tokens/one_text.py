@@ -50,7 +50,7 @@ def one_text(reading: Reading, chosen: Settings, classes: tuple[str, ...], name:
             _("Before, step {step}", step=f"{chosen.before:,}"),
             _("After, step {step}", step=f"{chosen.after:,}"),
         )
-        with st.container(height=LONG_PX if long else "content", border=False):
+        with st.container(height=LONG_PX if long else "content", border=False, key="tokens.text"):
             st.html(before_and_after_html(reading.read, before.words, after.words, chosen.k, titles=titles, skip=skip))
         # float16 attention sums to one only approximately.
         special = [percent(min(1.0, max(0.0, one.special_share))) for one in (before, after)]
