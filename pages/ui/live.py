@@ -20,7 +20,7 @@ from pages.ui.branch_form import branch_form
 from pages.ui.controls import disk_line, export_menu, run_buttons, show_notice
 from pages.ui.knobs import draw_knobs
 from pages.ui.live_plots import CURVES, METHODS, draw_curves, draw_map, draw_verdict
-from pages.ui.live_progress import draw_messages, draw_progress, draw_scores, waiting_words
+from pages.ui.live_progress import draw_progress, draw_scores, waiting_words
 from pages.ui.map_view import map_now
 from pages.ui.parts import escaped, status_badge
 from pages.ui.reads import run_now
@@ -62,8 +62,8 @@ def _draw(engine: Engine, run_id: str, polling: bool, waiting: bool) -> Sequence
     now = run_now(engine.store, run)
     with st.container(gap="xsmall", key="run_head"):
         _header(engine, run)
-        draw_progress(now)
-    draw_messages(now)
+        with st.container(key="run_progress"):
+            draw_progress(now)
     if run.probe is None:
         st.caption(waiting_words(engine.store, run))
         return now.steps
@@ -77,12 +77,17 @@ def _draw(engine: Engine, run_id: str, polling: bool, waiting: bool) -> Sequence
         on_map = map_now(f"live.map.{run.id}")
         branch_form(engine, run, run.steps if on_map is None or on_map.frame is None else on_map.frame)
         method = _choice(_("Map"), METHODS, "live.method")
-        curves = _choice(_("Curves"), CURVES, "live.how")
+        about = _(
+            "Smooth: mean of about the last 10 steps, geometric on a logarithmic axis. Raw values are faint, and shown "
+            "on hover."
+        )
+        curves = _choice(_("Curves"), CURVES, "live.how", about)
     with left:
-        with st.container(horizontal=True, gap="medium"):
+        with st.container(horizontal=True, gap="small"):
             draw_scores(now)
         draw_map(now, method)
-        draw_verdict(now)
+        with st.container(key="live_verdict"):
+            draw_verdict(now)
     with right:
         draw_curves(now, curves)
         # Below the curves, because their height is fixed, while the text below the map varies.
@@ -90,10 +95,12 @@ def _draw(engine: Engine, run_id: str, polling: bool, waiting: bool) -> Sequence
     return now.steps
 
 
-def _choice(label: str, options: Mapping[str, str], key: str) -> str:
+def _choice(label: str, options: Mapping[str, str], key: str, about: str | None = None) -> str:
     """Draw a choice, the first option by default, and return the picked option."""
     names, words = list(options), {name: _(text) for name, text in options.items()}
-    return st.segmented_control(label, names, default=names[0], format_func=words.__getitem__, required=True, key=key)
+    return st.segmented_control(
+        label, names, default=names[0], format_func=words.__getitem__, required=True, key=key, help=about
+    )
 
 
 def _header(engine: Engine, run: RunRecord) -> None:

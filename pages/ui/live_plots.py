@@ -15,25 +15,32 @@ from core.errors import StoreError
 from core.events import VALIDATION
 from core.figures.curves import HEIGHT_PX, curves_figure
 from core.figures.smoothing import RAW, Smoothing
-from core.messages import N_, _, sentences
+from core.messages import N_, _, join_list, sentences
+from core.quantities import percent
+from core.representation.attention import punctuation, top_words, word_attention
 from core.representation.neural_collapse import COLLAPSE
 from core.representation.projections import MapSpec
 from core.representation.verdict import Geometry, Outcome, verdict
 from pages.ui.explore import run_reads
 from pages.ui.explore.frame_map import panel_of
-from pages.ui.explore.run_reads import frames_of
+from pages.ui.explore.run_reads import Frames, frames_of
 from pages.ui.live_figure import as_text, live_figure
-from pages.ui.map_view import map_view
-from pages.ui.parts import escaped, probe_label
+from pages.ui.map_view import MapState, map_view
+from pages.ui.parts import escaped, probe_label, show_errors
 from pages.ui.reads import RunNow, cached
+from pages.ui.text_table import truncate
+from pages.ui.tokens.reads import example_row, token_run
+from pages.ui.tokens.source import NOT_KEPT
 from pages.ui.waiting import complete_since, ensure_job
 
-# The map fills the screen together with the header, the scores and the player.
-MAP_HEIGHT = "max(18rem, 100dvh - 22rem)"
+# Set in the style of the page, which reserves the room before the first frame.
+MAP_HEIGHT = "var(--live-map)"
 # Translators: of curves.
 CURVES = {"smooth": N_("Smooth"), "raw": N_("Raw")}
 SMOOTHINGS = {"smooth": Smoothing("exponential", 0.9), "raw": RAW}
 UMAP = MapSpec("umap")
+# Words named below the map, and the length at which their text is cut.
+TOP_WORDS, TEXT_CHARS = 5, 200
 METHODS = {"pca": "PCA", "umap": "UMAP"}
 
 
@@ -42,8 +49,10 @@ def draw_map(now: RunNow, method: str) -> None:
     run = now.run
     assert run.probe is not None
     frames = frames_of(now.store, run, None)
+    # Neither the map's progress nor its data, which arrive as further elements, move it.
+    above, below = st.container(gap=None, key="live_map"), st.container()
     if not frames.numbers:
-        st.caption(
+        above.caption(
             _("Computing the first frame.")
             if run.last_step
             else _("The first frame appears right after the first step.")
@@ -55,7 +64,8 @@ def draw_map(now: RunNow, method: str) -> None:
         if MapSpec(method) == UMAP:
             maps = run_reads.maps(frames, UMAP)
             if len(maps) < len(frames.numbers):
-                ensure_job("map", map_request(run, UMAP), "UMAP", since=complete_since(run))
+                with below:
+                    ensure_job("map", map_request(run, UMAP), "UMAP", since=complete_since(run))
             if maps:
                 behind = _("UMAP of the normalised vectors, a few frames behind.")
                 spec, about = UMAP, sentences([behind, _(UMAP.entry.caution)])
@@ -63,19 +73,39 @@ def draw_map(now: RunNow, method: str) -> None:
     except StoreError as error:
         st.warning(escaped(str(error)))
         return
-    map_view(
-        [panel],
-        key=f"live.map.{run.id}",
-        height=MAP_HEIGHT,
-        description=_("Map of {texts} texts, coloured by label.", texts=f"{len(run.probe.ids):,}"),
-        trails=False,
-        follow=True,
-        name=f"{run.id}-{spec.method}",
-    )
+    with above:
+        on_map = map_view(
+            [panel],
+            key=f"live.map.{run.id}",
+            height=MAP_HEIGHT,
+            description=_("Map of {texts} texts, coloured by label.", texts=f"{len(run.probe.ids):,}"),
+            trails=False,
+            follow=True,
+            name=f"{run.id}-{spec.method}",
+        )
+    with st.container(key="live_words"), show_errors(st.warning):
+        st.caption(_attended(now, frames, on_map))
     # Translators: which texts are on a map, whose colours are the labels.
     shown = _("{texts}, by label.", texts=probe_label(run.probe))
     turned = _("Each frame is aligned with the one before, so points move only because the encoder changed.")
     st.caption(sentences([shown, about, turned]))
+
+
+def _attended(now: RunNow, frames: Frames, on_map: MapState) -> str:
+    """List the words that [CLS] attends to most in the clicked text, or in the first one, at the step of the map."""
+    known = token_run(now.store, now.run, frames.probe, frames.numbers)
+    place = known.ids.index(on_map.clicked) if on_map.clicked in known.ids else 0
+    row = example_row(known, on_map.frame, place) if known.texts and on_map.frame is not None else None
+    if row is None:
+        return _(NOT_KEPT)
+    attention, text = row[0], known.texts[place]
+    words = [text.surface(word) for word in text.words]
+    weights = word_attention(attention, [word.places for word in text.words], layer=len(attention)).words
+    top = top_words(weights, TOP_WORDS, punctuation(words)).words
+    listed = join_list(f"**{escaped(words[one])}** {percent(weights[one])}" for one in top)
+    cut = escaped(truncate(" ".join(text.sides), TEXT_CHARS))
+    # Translators: {words} are the words of a text with the most attention, with their shares.
+    return _("[CLS] attends to {words} in “{text}”", words=listed, text=cut)
 
 
 def draw_verdict(now: RunNow) -> None:

@@ -35,17 +35,20 @@ POOLED = {"cls": "[CLS]", "mean": N_("mean of tokens"), "auto": N_("the encoder�
 
 
 def draw_progress(now: RunNow) -> None:
-    """Draw the outcome of a run, or a progress bar if it has no outcome."""
+    """Draw the outcome of a run, or a progress bar if it has no outcome, and what there is to note about the run."""
     run = now.run
     outcome = outcome_sentence(now.config, now.evaluations) if run.status.ended else None
     if outcome is not None:
-        st.markdown(f"**{escaped(outcome)}** :gray[{' · '.join(_pace_words(now, {}))}]")
+        st.markdown(sentences([f"**{escaped(outcome)}**", " · ".join(_pace_words(now, {})) + ".", *_notes(now)]))
         return
     closing = closing_work(run.config, run.facts, now.evaluations) if run.status.active else {}
     turned = [objective_label(now.config)] if now.config.knob_turns else []
     words = [*_pace_words(now, closing), *turned, *pending_words(now.knobs)]
     # The bar counts the work after the last step as further steps, so that it still moves then.
-    st.progress(min(1.0, run.last_step / (run.steps + len(closing))), " · ".join(words))
+    share = min(1.0, run.last_step / (run.steps + len(closing)))
+    st.progress(share, sentences([" · ".join(words) + ".", *notes]) if (notes := _notes(now)) else " · ".join(words))
+    if run.status == Status.FAILED:
+        st.error(escaped(run.message or _("The run failed. Its log has the details.")))
 
 
 def _pace_words(now: RunNow, closing: Mapping[str, float]) -> list[str]:
@@ -88,43 +91,40 @@ SILENT = Message(
 )
 
 
-def draw_messages(now: RunNow) -> None:
-    """Warn of contrastive terms that are 0 for lack of positives, and show the run's failure, message and notes."""
-    run = now.run
+def _notes(now: RunNow) -> list[str]:
+    """Return warnings of contrastive terms that are 0 for lack of positives, and the run's message and notes."""
+    run, icon = now.run, ":material/warning: "
     used = objective_at(now.config, max(1, run.last_step))
     batch_size = run.config.phases[used.phase].batch_size
     recent = [step.values for step in now.steps[-STEPS_IN_A_ROW:]]
     starving = starving_sentences(recent, used.objective, batch_size, now.config.sampler_at(run.last_step))
-    for sentence in starving:
-        st.warning(escaped(sentence))
+    found = [icon + escaped(sentence) for sentence in starving]
     if not run.responding:
-        st.warning(str(SILENT))
-    elif run.status == Status.FAILED:
-        st.error(escaped(run.message or _("The run failed. Its log has the details.")))
+        found.append(icon + escaped(SILENT))
     elif run.status == Status.INTERRUPTED:
-        st.warning(
-            _(
+        found.append(
+            icon
+            + _(
                 "The worker stopped unexpectedly. Saved data is safe; Resume continues from step {step}, on the "
                 "same curve.",
                 step=f"{run.checkpoint_step:,}",
             )
             if run.checkpoint_step
-            else _(
+            else icon
+            + _(
                 "The worker stopped unexpectedly. Saved data is safe; Resume continues from the start, on the same "
                 "curve."
             )
         )
     elif (
         run.message
+        and run.status != Status.FAILED
         and run.message not in (*starving, *(one.render(ENGLISH) for one in starving))
         and not is_first_note(run.message, run.config)
     ):
-        st.info(escaped(run.message))
-    if dropped := dropped_sentence(run):
-        st.info(escaped(dropped))
-    note = classifier_note(now.config, over=run.status.ended)
-    if note is not None:
-        st.info(str(note))
+        found.append(escaped(run.message))
+    others = (dropped_sentence(run), classifier_note(now.config, over=run.status.ended))
+    return [*found, *(escaped(one) for one in others if one)]
 
 
 def waiting_words(store: Store, run: RunRecord) -> str:

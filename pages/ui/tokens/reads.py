@@ -126,7 +126,7 @@ def example_reading(known: TokenRun, place: int) -> tuple[Reading | None, str | 
     problem = None
     for step in known.frames:
         try:
-            row = _example_row(known, step, place)
+            row = example_row(known, step, place)
         except StoreError as error:
             problem = str(error)
             continue
@@ -141,7 +141,7 @@ def example_reading(known: TokenRun, place: int) -> tuple[Reading | None, str | 
 
 
 @cached(1_000, TokenRun)
-def _example_row(known: TokenRun, step: int, place: int) -> tuple[Attention, FloatArray] | None:
+def example_row(known: TokenRun, step: int, place: int) -> tuple[Attention, FloatArray] | None:
     attention = known.store.attention(known.run.id, step)
     if attention is None:
         return None
