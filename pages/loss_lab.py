@@ -2,22 +2,45 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import streamlit as st
 
 from core.lab.choices import ABOUT_SPACES, FEWEST_POINTS, LAYOUTS, MOST_POINTS, SPACES, Stage
-from core.messages import _, pgettext
+from core.messages import N_, _, pgettext
 from pages.ui import state
 from pages.ui.address import LossLab
-from pages.ui.bound import bound, bound_choice, bound_switch
-from pages.ui.lab import lab
+from pages.ui.bound import bound, bound_choice, bound_switch, forget
+from pages.ui.lab import forget_lab, lab
 from pages.ui.parts import page_head
 
 MOST_SEEDS = 10_000
+# Situations to start from: name, description, and the values of the address.
+SITUATIONS: Sequence[tuple[str, str, Mapping[str, str]]] = (
+    (
+        N_("Collapse"),
+        N_("All points start at almost one position, where pull and push nearly cancel."),
+        {"start": "collapsed", "a": "out_1_0.1_0.5"},
+    ),
+    (
+        N_("Explosion"),
+        N_("Vectors without normalisation: every step makes them longer, until the gradient explodes."),
+        {"space": "plane", "a": "out_1_0.1_5"},
+    ),
+    (
+        N_("Hard negative"),
+        N_("A point of another class amid the positives of the ringed point, at a low temperature."),
+        {"start": "mislabelled", "a": "out_1_0.05_0.1", "anchor": "1"},
+    ),
+)
 
 
 def page() -> None:
     head = page_head(_("Loss lab"))
     head.caption(_("Points move along the exact gradient of a loss. Drag them, change τ, press Play."), width="content")
+    with head:
+        for name, about, address in SITUATIONS:
+            st.button(_(name), type="tertiary", help=_(about), on_click=_set_situation, args=(address,))
     state.repeat_complaints()
     left, right = st.columns([1, 4.2], gap="medium")
     with left, st.container(key="lab_stage"):
@@ -42,6 +65,14 @@ def page() -> None:
     with right:
         chosen = {"space": space, "layout": layout, "points": points, "classes": classes, "seed": seed}
         lab(Stage.model_validate(chosen), beside)
+
+
+def _set_situation(address: Mapping[str, str]) -> None:
+    items = LossLab.items()
+    forget(items.values())
+    for name, value in address.items():
+        items[name].say(value)
+    forget_lab()
 
 
 state.require_app()

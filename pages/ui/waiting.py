@@ -16,7 +16,7 @@ from core.messages import Message, Text, _, join_label
 from core.store import RunSummary, Status
 from core.workers import JobRecord
 from pages.ui import reads, state
-from pages.ui.parts import UI, component, escaped
+from pages.ui.parts import UI, component, duration, escaped
 from pages.ui.visitor import visitor
 
 POLLING, POLL_S = "explore.polling", 1.0
@@ -134,6 +134,7 @@ def _draw_active_job(job: JobRecord, label: Text) -> None:
         if job.total:
             # Translators: how far a job is.
             said.append(_("{done} of {total}", done=f"{job.done:,}", total=f"{job.total:,}"))
+        said.append(duration(time.time() - job.created_at))
         st.progress(share, " · ".join(said), width="stretch")
         cancel_button(job, f"cancel.{job.id}")
 

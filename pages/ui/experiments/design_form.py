@@ -193,9 +193,11 @@ def _axis(
     """Draw the choice of a setting and its values. Return the axis, or None if nothing is varied."""
     names = {NOTHING: _("None: seeds only") if item is Experiments.FIRST else _("None")}
     names |= {path: _(one.label) for path, one in offered.items()}
+    # A grid opens on the temperature, or on the first knob of an objective without one.
+    usual = next((path for path in offered if path.endswith("temperature")), next(iter(offered)))
     left, right = st.columns([2, 3], vertical_alignment="top")
     with left:
-        path = bound_choice(label, item, names, NOTHING)
+        path = bound_choice(label, item, names, usual if item is Experiments.FIRST else NOTHING)
     if path == NOTHING:
         values.forget()
         return None
@@ -222,12 +224,13 @@ def _values(setting: TwinSetting, path: str, item: Item[list[str]]) -> Values:
         known[_text(None)] = None
     asked = [text for text in split(item.text or "") if text]
     usual = [text for text in known if parameter.kind != "choice" or len(known) <= 3] or list(known)[:2]
+    free = parameter.kind in ("number", "integer", "name")
     typed = st.multiselect(
-        _("Values"),
+        _("Values; type to add one") if free else _("Values"),
         [*known, *(text for text in asked if text not in known)],
         default=asked or usual,
         format_func=lambda text: value_text(known[text], parameter) if text in known else text,
-        accept_new_options=parameter.kind in ("number", "integer", "name"),
+        accept_new_options=free,
         max_selections=MOST_LEVELS,
         placeholder=_("Type a value and press Enter"),
         help=_(parameter.help) or None,

@@ -49,8 +49,8 @@ def set_up(engine: Engine, name: str, head: DeltaGenerator) -> None:
             problem = problem_text(error)
         if protocol is not None:
             draw_published(protocol)
-    if (of_field := field_problem()) is not None:
-        design, problem = None, str(of_field)
+    if field_problem() is not None:
+        design, problem = None, _("Correct the field marked in red.")
     with right, st.container(border=True, key="before_launch"):
         st.header(_("Before launch"))
         _launch_card(engine, design, problem)

@@ -245,7 +245,7 @@ def _texts(frames: Frames, acting: BatchForces) -> None:
     strength, found, place = _strength(acting), acting.found, acting.place
     softmax: dict[str, Any] = {}
     if found.p is not None and found.X is not None:
-        softmax = {"p": found.p, "X": found.X}
+        softmax = {"p": found.p, N_("Target X"): found.X}
         pushing = found.positives[place] & (found.coefficients[place] > 0)
         pushing[place] = False
         if count := int(pushing.sum()):

@@ -200,6 +200,8 @@ def choose(run: RunSummary, steps_with_layers: Sequence[int]) -> Choices:
             width=240,
             **to_search.by_value,
         )
+        # Translators: a button: open the panel that places a sentence of the visitor on the map.
+        st.button(_("Type a sentence"), icon=":material/edit:", key="explore.type", on_click=_ask_for_sentence)
         with st.popover(_("More"), icon=":material/tune:", key="explore.more"):
             if other is not None:
                 st.radio(_("Layout by"), list(layouts), format_func=layouts.__getitem__, **to_layout.by_index)
@@ -268,6 +270,11 @@ def with_test_texts(frames: Frames) -> tuple[Frames, bool]:
         (*(probe.splits or (VALIDATION,) * len(probe.ids)), *(TEST,) * count),
     )
     return replace(frames, probe=shown, end=end), busy
+
+
+def _ask_for_sentence() -> None:
+    forget([Explore.PANEL])
+    Explore.PANEL.say("sentence")
 
 
 def maps_for(frames: Frames, wanted: MapSpec) -> tuple[MapSpec, dict[int, Points], bool]:
