@@ -62,7 +62,7 @@ def _draw(engine: Engine, run_id: str, polling: bool, waiting: bool) -> Sequence
     now = run_now(engine.store, run)
     with st.container(gap="xsmall", key="run_head"):
         _header(engine, run)
-        with st.container(key="run_progress"):
+        with st.container(gap="xxsmall", key="run_progress"):
             draw_progress(now)
     if run.probe is None:
         st.caption(waiting_words(engine.store, run))

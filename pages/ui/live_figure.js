@@ -1,5 +1,7 @@
 // One Plotly figure in one DOM node. Streamlit calls the default export for every change of the data.
 
+const NARROW_PX = 480;
+
 export default function (component) {
   const { parentElement } = component;
   const data = component.data?.[0];
@@ -24,7 +26,9 @@ export default function (component) {
       toImageButtonOptions: { scale: 2 },
     };
     // Plotly keeps the user's zoom and tool while `uirevision` is unchanged.
-    Plotly.react(node, figure.data, themed(figure, node), config).then(() => {
+    const layout = themed(figure, node);
+    if (node.clientWidth < NARROW_PX) layout.modebar.orientation = "v"; // in one row, the buttons would cover the legend
+    Plotly.react(node, figure.data, layout, config).then(() => {
       node.updates = (node.updates || 0) + 1;
       node.dataset.updates = String(node.updates);
     });

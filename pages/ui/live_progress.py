@@ -45,8 +45,9 @@ def draw_progress(now: RunNow) -> None:
     turned = [objective_label(now.config)] if now.config.knob_turns else []
     words = [*_pace_words(now, closing), *turned, *pending_words(now.knobs)]
     # The bar counts the work after the last step as further steps, so that it still moves then.
-    share = min(1.0, run.last_step / (run.steps + len(closing)))
-    st.progress(share, sentences([" · ".join(words) + ".", *notes]) if (notes := _notes(now)) else " · ".join(words))
+    st.progress(min(1.0, run.last_step / (run.steps + len(closing))), " · ".join(words))
+    if notes := _notes(now):
+        st.markdown(sentences(notes))
     if run.status == Status.FAILED:
         st.error(escaped(run.message or _("The run failed. Its log has the details.")))
 

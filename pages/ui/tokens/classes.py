@@ -53,7 +53,7 @@ def draw_classes(known: TokenRun, chosen: Settings) -> None:
             "Leaves out words that are selected in fewer texts, because the lift of rare words is unreliable."
         )
         st.slider(_("Minimum number of texts"), 1, most, width=240, help=help_text, **to_least.by_value)
-        st.selectbox(_("Class"), list(options), format_func=options.__getitem__, width=340, **to_class.by_index)
+        st.selectbox(_("Class"), list(options), format_func=options.__getitem__, width=420, **to_class.by_index)
     words = ([text.surface(word) for word in text.words] for text in known.texts)
     all_in = sum(len(of_text) - len(chosen.skipped(of_text)) <= chosen.k for of_text in words)
     texts = ngettext("{count} text", "{count} texts", len(known.ids))
