@@ -94,7 +94,7 @@ def summary(results: Results) -> list[str]:
     words = [_("{finished} of {runs} have finished.", finished=f"{finished:,}", runs=runs)]
     compared = [(cell.title, cell.comparison) for cell in results.cells if cell.comparison is not None]
     shown = [(title, one) for title, one in compared if one.verdict != "no difference shown"]
-    if compared and not shown:
+    if compared and not shown and results.over_seeds:
         number = ngettext("{count} comparison", "{count} comparisons", len(compared))
         words.append(_("{comparisons}: no difference is significant at the 5% level (Holm).", comparisons=number))
     for title, one in shown:
@@ -128,6 +128,7 @@ def chart(results: Results) -> str:
                 found.low if found else None,
                 found.high if found else None,
                 shown=cell.comparison is not None and cell.comparison.verdict != "no difference shown",
+                worse=found is not None and results.is_worse(found.mean),
                 probe=cell.reference.probe,
                 majority=cell.reference.majority,
             )
@@ -160,12 +161,16 @@ def levels_figure(measured: Sequence[Results]) -> Figure | None:
         if not any(cell and cell.mean is not None for row in rows for cell in row):
             continue
         probes = [cell.reference.probe for row in rows for cell in row if cell and cell.reference.probe is not None]
+        references = {_("untrained probe"): fmean(probes)} if probes else {}
+        references |= {
+            cell.title: cell.mean for cell in results.cells if cell.cell.levels is None and cell.mean is not None
+        }
         panels.append(
             LevelPanel(
                 score_name(results),
                 [[cell.mean if cell else None for cell in row] for row in rows],
                 [[cell.std if cell else None for cell in row] for row in rows],
-                fmean(probes) if probes else None,
+                references,
                 results.measure.name in SHARES,
             )
         )

@@ -83,13 +83,14 @@ def table_rows(results: Results) -> tuple[list[str], list[list[str]]]:
     known = [name for name in to_beat if any(getattr(cell.reference, name) is not None for cell in results.cells)]
     header += [to_beat[name] for name in known]
     compares = results.design.compares
+    tests = [_("95% interval"), _("p over seeds (Holm)"), _("Verdict"), _("Seeds needed")] if results.over_seeds else []
     if compares:
-        header += [_("Difference"), _("95% interval"), _("p over seeds (Holm)"), _("Verdict"), _("Seeds needed")]
+        header += [_("Difference"), *tests]
     rows = []
     for cell in results.cells:
         row = [*_labels(results, cell), str(cell.seeds), mean_text(results, cell)]
         row += [score_text(results, getattr(cell.reference, name)) for name in known]
-        rows.append([*row, *_compared(results, cell)] if compares else row)
+        rows.append([*row, *_compared(results, cell)[: len(tests) + 1]] if compares else row)
     return header, rows
 
 
@@ -157,7 +158,9 @@ def findings(results: Results) -> list[str]:
             if results.measure.better == "lower"
             else _("Cells whose mean is below the untrained probe: {cells}.", cells=cells)
         )
-    return [*found, *(_main_effect(results, effect) for effect in results.main_effects)]
+    # With one axis and one seed, a mean is the score of a cell.
+    effects = results.main_effects if results.over_seeds or len(results.design.axes) > 1 else []
+    return [*found, *(_main_effect(results, effect) for effect in effects)]
 
 
 def reference_text(results: Results, cell: CellResult) -> str:
@@ -202,6 +205,8 @@ def _main_effect(results: Results, effect: MainEffect) -> str:
     }
     if not known["others"]:
         return _("Means by {axis}: {scores} (over seeds).", **known)
+    if effect.combinations == effect.of and not results.over_seeds:
+        return _("Means by {axis}: {scores} (over {others}).", **known)
     if effect.combinations == effect.of:
         return _("Means by {axis}: {scores} (over {others} and seeds).", **known)
     return _(
@@ -267,7 +272,14 @@ def cautions(results: Results) -> list[str]:
         count = len(comparisons)
         seeds = min(one.difference.seeds for one in comparisons)
         least = min(1.0, count * min(one.difference.least_p for one in comparisons))
-        if least > LEVEL:
+        if not results.over_seeds:
+            found.append(
+                _(
+                    "With one seed, a difference may be chance. A test takes at least {needed} seeds.",
+                    needed=fewest_seeds(LEVEL / count),
+                )
+            )
+        elif least > LEVEL:
             found.append(
                 _(
                     "With {seeds} and {comparisons}, p cannot fall below {least}, so no difference can be "
@@ -278,7 +290,7 @@ def cautions(results: Results) -> list[str]:
                     needed=fewest_seeds(LEVEL / count),
                 )
             )
-        if seeds < FEW_SEEDS:
+        if results.over_seeds and seeds < FEW_SEEDS:
             found.append(_("Intervals from so few seeds are too narrow. If interval and p disagree, rely on p."))
         elif any(_interval_alone_differs(one) for one in comparisons):
             found.append(
@@ -313,9 +325,11 @@ def cautions(results: Results) -> list[str]:
 
 def notes(results: Results) -> list[str]:
     """Return notes on how the numbers were computed, one sentence each."""
-    found = [_("± is the standard deviation over seeds (n − 1).")]
+    found = [_("± is the standard deviation over seeds (n − 1).")] if results.over_seeds else []
     comparisons = results.comparisons
-    if comparisons:
+    if comparisons and not results.over_seeds:
+        found.append(_("Differences are in {unit}.", unit=unit(results)))
+    elif comparisons:
         how = HOW_BY_EXAMPLE if results.by_example else HOW_BY_SEED
         found.append(
             _(

@@ -170,12 +170,19 @@ class Results:
         scored = [cell for cell in self.cells if cell.mean is not None]
         return max(scored, key=lambda cell: sign * (cell.mean or 0.0)) if scored and sign else None
 
+    @property
+    def over_seeds(self) -> bool:
+        """True if cells have several seeds. Without them there are no deviations, intervals and tests."""
+        return len(self.design.seeds) > 1
+
+    def is_worse(self, difference: float) -> bool:
+        """Return True if a difference is for the worse; if neither direction is better, if it is negative."""
+        return difference > 0 if self.measure.better == "lower" else difference < 0
+
     def is_worse_than_probe(self, cell: CellResult) -> bool:
         """Return True if the mean of a cell is worse than the linear probe of the untrained encoder."""
         probe = cell.reference.probe
-        if cell.mean is None or probe is None:
-            return False
-        return cell.mean > probe if self.measure.better == "lower" else cell.mean < probe
+        return cell.mean is not None and probe is not None and self.is_worse(cell.mean - probe)
 
     @property
     def main_effects(self) -> list[MainEffect]:

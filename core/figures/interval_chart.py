@@ -20,7 +20,7 @@ LEAST_PX = 620
 TICKS = 5
 # Pages define the theme's accent; reports use the fallback.
 ACCENT = f"var(--st-primary-color, {PLAIN_ACCENT})"
-LOWER = "#d06a1c"
+WORSE = "#d06a1c"
 PROBE, MAJORITY = N_("linear probe of the untrained encoder"), N_("majority class")
 ABOUT = N_("{score} of {count} cells")
 ABOUT_COMPARED = N_("{score} of {count} cells, and their differences with 95% intervals")
@@ -34,7 +34,7 @@ class IntervalRow:
         label: untrusted text.
         scores: one per seed.
         difference, low, high: the difference and its interval; None if missing.
-        shown: whether the table's verdict is a difference.
+        shown: whether the table's verdict is a difference; worse: whether the difference is for the worse.
         probe: accuracy of the linear probe, a reference for the scores.
         majority: accuracy of the majority class; drawn only within the range of the axis.
     """
@@ -45,6 +45,7 @@ class IntervalRow:
     low: float | None = None
     high: float | None = None
     shown: bool = False
+    worse: bool = False
     probe: float | None = None
     majority: float | None = None
 
@@ -133,7 +134,7 @@ def _row(row: IntervalRow, y: float, panels: Sequence[_Panel], times: float) -> 
         parts.append(_line(mean, y - 9, mean, y + 9, ACCENT, 2.4))
     if row.difference is None:
         return parts
-    colour = ACCENT if row.difference >= 0 else LOWER
+    colour = WORSE if row.worse else ACCENT
     at = panels[1].at
     if row.low is not None and row.high is not None:
         parts.append(_line(at(times * row.low), y, at(times * row.high), y, colour, 1.8))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from core.figures.map_data import SCALE
@@ -22,14 +22,14 @@ class LevelPanel(NamedTuple):
         title: its name.
         lines: by level of the other setting, the mean at each level, None where unknown.
         spreads: the standard deviation of each mean, None where unknown.
-        reference: a value that needs no training, drawn as a dashed line; None for none.
+        references: by name, up to two values that do not depend on the levels, drawn as dashed lines.
         is_share: True if the values are fractions.
     """
 
     title: str
     lines: Sequence[Sequence[float | None]]
     spreads: Sequence[Sequence[float | None]]
-    reference: float | None
+    references: Mapping[str, float]
     is_share: bool
 
 
@@ -79,8 +79,9 @@ def level_curves(
                     **({"error_y": bars} if any(spreads) else {}),
                 )
             )
-        if panel.reference is not None:
+        for (name, value), end in zip(panel.references.items(), ("end", "start"), strict=False):
             line = {"color": QUIET, "width": 1, "dash": "dash"}
-            ends = {"x0": 0, "x1": 1, "xref": "paper", "y0": panel.reference, "y1": panel.reference}
-            layout["shapes"].append({"type": "line", "yref": place.axes["yaxis"], "line": line, **ends})
+            ends = {"x0": 0, "x1": 1, "xref": "paper", "y0": value, "y1": value}
+            label = {"text": short_text(name), "textposition": end, "font": {"size": 11, "color": QUIET}}
+            layout["shapes"].append({"type": "line", "yref": place.axes["yaxis"], "line": line, "label": label, **ends})
     return {"data": traces, "layout": layout}

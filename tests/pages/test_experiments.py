@@ -21,6 +21,7 @@ from core.experiments.report import report_html
 from core.experiments.results import results
 from core.experiments.surface import surface_design
 from core.store import ExperimentTable, Store, TaskLibrary
+from core.workers import Jobs
 from core.workers.run_rows import TaskSource
 from tests.cases import slow_but
 from tests.conftest import made_rows
@@ -278,6 +279,19 @@ class TestView:
         if show == "table":
             assert list(app.dataframe[0].value["Verdict"]) == ["–", "higher"]
 
+    def test_the_chart_has_accuracy_and_separation_over_one_setting(self, opened: Pages, begun: Any) -> None:
+        here, experiment_id = begun(seeds=1)
+        app = opened("experiments", experiment=experiment_id, show="chart")
+        assert [job.kind for job in Jobs(here.engine.store.folder).jobs()] == ["vectors"]
+        app = opened("experiments", experiment=experiment_id, show="chart", measure="silhouette")
+        assert "There is no validation silhouette yet." in words(app)
+
+    def test_the_lower_of_two_cross_entropies_is_the_stronger_blue(self, opened: Pages, begun: Any) -> None:
+        _, experiment_id = begun(seeds=1, baseline={})
+        for measure in ("accuracy", "cross_entropy"):
+            drawn = cells(opened("experiments", experiment=experiment_id, measure=measure))
+            assert [line[0]["strength"] for line in drawn] == [0.0, 1.0]  # λ 0.9 is better in both
+
     def test_a_mean_below_that_of_the_probe_is_no_verdict(self, opened: Pages, begun: Any) -> None:
         _, experiment_id = begun(seeds=2)
         app = opened("experiments", experiment=experiment_id, cell="0")
@@ -423,7 +437,7 @@ def test_seeds_from_the_form_are_called_by_the_name_of_an_own_task(opened: Pages
 def test_compare_says_whether_two_ways_differ_by_more_than_chance(opened: Pages, begun: Any) -> None:
     here, experiment_id = begun(seeds=3)
     runs = ",".join(str(run.run_id) for run in here.table.runs(experiment_id))
-    app = opened("compare", runs=runs)
+    app = opened("compare", runs=runs, show="scores")
     table = next(frame.value for frame in app.dataframe if "Verdict" in frame.value)
     assert list(table["Difference"]) == ["baseline", "+20.0"]
     assert list(table["Verdict"]) == ["–", "no difference shown"]
@@ -432,7 +446,7 @@ def test_compare_says_whether_two_ways_differ_by_more_than_chance(opened: Pages,
 def test_runs_of_one_seed_are_tested_over_examples_alone(opened: Pages, begun: Any) -> None:
     here, experiment_id = begun(seeds=1)
     runs = ",".join(str(run.run_id) for run in here.table.runs(experiment_id))
-    app = opened("compare", runs=runs)
+    app = opened("compare", runs=runs, show="scores")
     assert all("Verdict" not in frame.value for frame in app.dataframe)
     text = words(app).replace("\\", "")
     assert "More than chance? One pair of runs on test examples" in text

@@ -45,7 +45,8 @@ def heat_map(results: Results, runs: Sequence[ExperimentRun], chosen: int | None
     by_levels = {cell.cell.levels: cell for cell in results.cells}
     largest = max((abs(one.difference.mean) for one in results.comparisons), default=0.0)
     means = [cell.mean for cell in results.cells if cell.mean is not None]
-    spread = (min(means, default=0.0), max(means, default=0.0))
+    ends = (min(means, default=0.0), max(means, default=0.0))
+    spread = ends[::-1] if results.measure.better == "lower" else ends
 
     def drawn(cell: CellResult | None) -> TableCell | None:
         if cell is None:
@@ -81,23 +82,15 @@ def heat_map(results: Results, runs: Sequence[ExperimentRun], chosen: int | None
 def legend(results: Results) -> str:
     """Explain the colours and the small numbers."""
     score, better = score_name(results), better_text(results)
+    mean = _("{score}, mean ± standard deviation over seeds.", score=score)
+    words = [mean if results.over_seeds else _("{said}.", said=score)]
     if not results.design.compares:
-        words = [
-            _("{score}, mean ± standard deviation over seeds; the stronger the blue, the higher.", score=score)
-            if len(results.design.seeds) > 1
-            else _("{score}; the stronger the blue, the higher.", score=score)
-        ]
+        words.append(_("The stronger the blue, the better.") if better else _("The stronger the blue, the higher."))
     else:
-        words = [
-            _(
-                "{score}, mean ± standard deviation over seeds. The second line is the difference from the "
-                "baseline; * marks significance at the 5% level.",
-                score=score,
-            ),
-            _("Blue is better, orange is worse; pale differences are not significant.")
-            if better
-            else _("Blue is higher, orange is lower; pale differences are not significant."),
-        ]
+        words.append(_("The second line is the difference from the baseline."))
+        words.append(_("Blue is better, orange is worse.") if better else _("Blue is higher, orange is lower."))
+        if results.over_seeds:
+            words.append(_("Pale differences are not significant; * marks significance at the 5% level."))
     return sentences([*words, better])
 
 
@@ -150,7 +143,7 @@ def _cell(
     if failed := sum(run.status == Status.FAILED or run.problem is not None for run in runs):
         going = _("{count} failed", count=failed)
     if cell.mean is None:
-        about = join_label(cell.title, going) if going else _("{cell}: no run has finished", cell=cell.title)
+        about = join_label(cell.title, going) if going else _("{cell}: no score yet.", cell=cell.title)
         return TableCell("–", about, note=going, kind="score pending", chosen=chosen)
     about = sentences([*cell_sentences(results, cell), *([_("{progress}.", progress=going)] if going else [])])
     comparison = cell.comparison
@@ -162,12 +155,11 @@ def _cell(
             mean, shown = comparison.difference.mean, comparison.verdict != "no difference shown"
             note = f"{difference_text(results, mean)}{' *' if shown else ''}"
             strength = (1.0 if shown else PALE) * abs(mean) / largest if largest else 0.0
-            worse = mean > 0 if results.measure.better == "lower" else mean < 0
-            kind = "score lower" if worse else "score"
+            kind = "score lower" if results.is_worse(mean) else "score"
     else:
         note, kind = ngettext("{count} seed", "{count} seeds", cell.seeds) if total > 1 else "", "score"
-        low, high = spread
-        strength = (cell.mean - low) / (high - low) if high > low else 0.0
+        pale, strong = spread
+        strength = (cell.mean - pale) / (strong - pale) if strong != pale else 0.0
     beaten = ""
     if results.is_worse_than_probe(cell):
         beaten = _("above probe") if results.measure.better == "lower" else _("below probe")

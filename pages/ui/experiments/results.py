@@ -16,8 +16,10 @@ from core.experiments.result_table import (
     Format,
     cautions,
     findings,
+    in_phrase,
     mean_text,
     notes,
+    score_name,
     strokes_text,
     table_rows,
     table_text,
@@ -68,26 +70,27 @@ _frame = component(
 )
 
 
-def chart_view(experiment: Experiment, results: Results) -> None:
-    """Draw the scores, and the differences with their intervals."""
+def chart_view(experiment: Experiment, results: Results, beside: Results | None) -> None:
+    """Draw the scores, and the differences with their intervals. Args: beside: results in another measure."""
     drawn = chart(results)
     if not drawn:
-        st.caption(_("No run has finished yet."))
+        st.caption(_("There is no {score} yet.", score=in_phrase(score_name(results))))
         return
     # This app renders the SVG and escapes all user input in it.
     data = {"svg": drawn, "label": _("Chart")}
     _drawing(key=f"experiment.chart.{experiment.id}", data=data, height="content")
-    st.caption(
-        _(
-            "Dots are seeds, the line is their mean. On the right, the difference from the baseline with its 95% "
-            "interval; filled markers are significant at the 5% level."
+    words = [_("Dots are seeds, the line is their mean.")] if results.over_seeds else []
+    if results.design.compares:
+        words.append(
+            _(
+                "On the right, the difference from the baseline with its 95% interval; filled markers are significant "
+                "at the 5% level."
+            )
+            if results.over_seeds
+            else _("On the right, the difference from the baseline.")
         )
-        if results.design.compares
-        else _("Dots are seeds, the line is their mean.")
-    )
-    if strokes := strokes_text(results):
-        st.caption(strokes)
-    draw_levels(experiment, [results])
+    st.caption(sentences([*words, strokes_text(results)]))
+    draw_levels(experiment, [results, beside] if beside else [results])
     _findings(results)
     _notes(results)
     st.download_button(
@@ -154,14 +157,14 @@ def map_view(
     runs: Sequence[ExperimentRun],
     experiment: Experiment,
     *,
-    maps: Callable[[], None] | None = None,
-    beside: Results | None = None,
+    maps: Callable[[], None] | None,
+    beside: Results | None,
 ) -> None:
     """Draw the heat map, with the results of the chosen cell beside it, or below it if there are many columns.
 
     Args:
         maps: for a surface, draws the maps of its cells; the heat map and the chosen cell then lie beside them.
-        beside: results in another measure, drawn against the same setting.
+        beside: for a surface, results in another measure, drawn against the same setting.
     """
     by_number = {str(cell.cell.number): cell for cell in results.cells}
     chosen = Experiments.CELL.read(by_number.get, None)

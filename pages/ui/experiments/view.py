@@ -20,6 +20,7 @@ from core.experiments.design import MOST_SEEDS, Design, axis_title
 from core.experiments.lifecycle import find_missing_runs
 from core.experiments.protocols.entry import Protocol
 from core.experiments.protocols.registry import PROTOCOLS
+from core.experiments.report import levels_figure
 from core.experiments.result_table import in_phrase
 from core.experiments.results import MEASURES, OF_VECTORS, SPLITS, TEST
 from core.experiments.shared_settings import shared_settings
@@ -95,13 +96,17 @@ def _view(engine: Engine, experiment_id: str, polling: bool) -> None:
     everything_ended = len(runs) >= design.runs and all(run.ended for run in runs)
     full = full_runs(engine, design) if surface and everything_ended else []
     withheld = draw_findings(engine.store, design, runs, full) if surface else ()
-    measuring, second = False, "accuracy" if measure in OF_VECTORS else "silhouette"
+    results = replace(results_of(engine, experiment, runs, measure, split), withheld=measure in withheld)
+    measuring, drawn = False, surface or (show == "chart" and levels_figure([results]) is not None)
+    # Accuracy and separation are drawn over the same setting.
+    second = "accuracy" if measure in OF_VECTORS else "silhouette"
+    beside = results_of(engine, experiment, runs, second, VALIDATION) if drawn else None
     above, shown, below = st.container(), st.container(key="experiment_shown"), st.container()
-    if (measure in OF_VECTORS or (surface and everything_ended)) and (
+    if (measure in OF_VECTORS or (drawn and everything_ended)) and (
         lacking := unmeasured(engine.store, [*runs, *full])
     ):
         newest = max(run.ended_at or 0.0 for run in lacking)
-        with below if surface else above:  # the maps of a surface do not wait for it
+        with below if drawn else above:  # what is drawn does not wait for it
             measuring = ensure_job(
                 VECTORS,
                 vectors_request(experiment.id, full),
@@ -111,23 +116,18 @@ def _view(engine: Engine, experiment_id: str, polling: bool) -> None:
     state.remember(MEASURING, measuring)
     if polling != (measuring or _has_unfinished_runs(experiment, design, runs)):
         st.rerun()
-    results = replace(results_of(engine, experiment, runs, measure, split), withheld=measure in withheld)
     with shown:
         match show:
             case "chart":
-                chart_view(experiment, results)
+                chart_view(experiment, results, beside)
             case "table":
                 table_view(experiment, results)
             case "report":
                 report_view(engine, experiment, results)
                 return  # the report includes the protocol
             case _:
-                if surface:
-                    maps = partial(draw_maps, engine.store, experiment.id, design, runs)
-                    beside = results_of(engine, experiment, runs, second, VALIDATION)
-                    map_view(engine, results, runs, experiment, maps=maps, beside=beside)
-                else:
-                    map_view(engine, results, runs, experiment)
+                maps = partial(draw_maps, engine.store, experiment.id, design, runs) if surface else None
+                map_view(engine, results, runs, experiment, maps=maps, beside=beside)
     if protocol is not None:
         st.caption(escaped(_(protocol.differs)))
         with st.container(key="experiment_published"):

@@ -92,6 +92,16 @@ class TestLevels:
         assert figure is not None
         assert (figure["layout"]["xaxis"]["type"], figure["data"][0]["x"]) == ("log", [0.1, 0.5])
 
+    def test_a_cell_outside_the_grid_is_a_line(self, experiments: Here, design: Make) -> None:
+        reference = {"label": "CE", "settings": {"preset": "ce"}}
+        axes = [{"setting": "temperature", "values": [0.1, 0.5]}]
+        experiments.begin(design(axes=axes, baseline={}, reference=reference))
+        results = shown(experiments)
+        figure = levels_figure([results])
+        assert figure is not None
+        [line] = figure["layout"]["shapes"]
+        assert (line["label"]["text"], line["y0"]) == ("CE", results.cells[-1].mean)
+
     def test_names_alone_have_no_axis(self, experiments: Here, design: Make) -> None:
         experiments.begin(design(axes=[{"setting": "preset", "values": ["ce", "ce-scl"]}], baseline={}))
         assert levels_figure([shown(experiments)]) is None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 
 import pytest
 
@@ -149,6 +150,16 @@ def test_few_seeds_are_said_to_show_nothing_or_to_have_intervals_that_are_too_na
     assert "rely on p" in warned(7)
     assert warned(8) == ""
     assert "paired over seeds and examples" in " ".join(notes(shown(experiments)))
+
+
+def test_one_seed_has_a_difference_and_no_statistics(experiments: Here, design: Make) -> None:
+    experiments.begin(design(seeds=1))
+    found = shown(experiments)
+    header, rows = table_rows(found)
+    assert header == ["Weight λ", "Seeds", "Test accuracy", "Majority class", "Difference"]
+    assert [row[-1] for row in rows] == ["baseline", "+20.0"]
+    assert cautions(found) == ["With one seed, a difference may be chance. A test takes at least 6 seeds."]
+    assert not re.search(r"±|\bp\b|seeds|Holm", " ".join([*notes(found), *findings(found)]))
 
 
 def test_no_seeds_are_needed_for_a_difference_of_zero(store: Store, design: Make) -> None:

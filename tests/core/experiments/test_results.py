@@ -7,6 +7,8 @@ import statistics
 import numpy as np
 import pytest
 
+from core.experiments.report import chart
+from core.figures.interval_chart import WORSE
 from core.representation.paired import holm, paired_difference, seeds_needed
 from core.store import Status, Store
 from tests.core.experiments.conftest import Here, Make, shown
@@ -67,6 +69,14 @@ def test_p_is_corrected_over_the_table(experiments: Here, design: Make) -> None:
 def test_what_is_lower_is_called_lower(experiments: Here, design: Make) -> None:
     experiments.begin(design(seeds=7, baseline={"Weight λ": "0.9"}))
     assert [one.verdict for one in shown(experiments).comparisons] == ["lower"]
+
+
+def test_a_lower_cross_entropy_is_no_worse_in_chart_and_heat_map(experiments: Here, design: Make) -> None:
+    experiments.begin(design(seeds=2))
+    for measure, is_worse in (("accuracy", True), ("cross_entropy", False)):
+        found = shown(experiments, measure)
+        assert [found.is_worse(sign * 0.1) for sign in (-1, 1)] == [is_worse, not is_worse]
+        assert WORSE not in chart(found)  # λ 0.9 is better in both measures
 
 
 @pytest.mark.parametrize(("seeds", "p"), [(1, None), (5, 0.0625)])

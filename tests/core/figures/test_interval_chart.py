@@ -7,14 +7,14 @@ from xml.etree import ElementTree
 
 import pytest
 
-from core.figures.interval_chart import IntervalRow, interval_chart
+from core.figures.interval_chart import WORSE, IntervalRow, interval_chart
 from tests.cases import each
 
 SVG = "{http://www.w3.org/2000/svg}"
 ROWS = [
     IntervalRow("CE", (0.70, 0.74)),
     IntervalRow("CE + SCL", (0.75, 0.77), 0.04, 0.01, 0.07, shown=True),
-    IntervalRow("R-Drop", (0.71,), -0.02, -0.05, 0.01),
+    IntervalRow("R-Drop", (0.71,), -0.02, -0.05, 0.01, worse=True),
 ]
 
 
@@ -52,6 +52,7 @@ def test_a_difference_is_where_it_is_and_filled_where_it_is_shown() -> None:
     marks = circles(root, "4.5")
     assert [(float(one.get("cx") or 0) - zero) / size for one in marks] == pytest.approx([4, -2], abs=0.1)
     assert [one.get("fill") == "none" for one in marks] == [False, True]
+    assert [one.get("stroke") == WORSE for one in marks] == [False, True]
 
 
 def test_what_came_from_outside_is_text() -> None:

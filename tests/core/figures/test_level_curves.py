@@ -7,8 +7,14 @@ import json
 from core.figures.level_curves import LevelPanel, level_curves
 
 PANELS = (
-    LevelPanel("Validation accuracy", [[0.7, 0.9], [0.8, None]], [[0.1, None], [None, None]], 0.75, is_share=True),
-    LevelPanel("Silhouette", [[0.1, 0.2], [0.3, 0.4]], [[None, None], [None, None]], None, is_share=False),
+    LevelPanel(
+        "Validation accuracy",
+        [[0.7, 0.9], [0.8, None]],
+        [[0.1, None], [None, None]],
+        {"probe": 0.75, "<CE>": 0.8},
+        True,
+    ),
+    LevelPanel("Silhouette", [[0.1, 0.2], [0.3, 0.4]], [[None, None], [None, None]], {}, is_share=False),
 )
 
 
@@ -24,12 +30,12 @@ def test_levels_are_in_order_on_one_axis_with_a_line_for_each_other_level() -> N
     json.dumps(figure, allow_nan=False)
 
 
-def test_spreads_are_bars_and_the_reference_is_a_line_of_its_panel() -> None:
+def test_spreads_are_bars_and_references_are_named_lines_of_their_panel() -> None:
     figure = level_curves(PANELS, [0.3, 0.05], ["λ 0.1", "λ 0.9"], "Temperature τ", log=False)
     assert figure["data"][0]["error_y"]["array"] == [0.0, 0.1]
     assert all("error_y" not in trace for trace in figure["data"][1:])
-    [line] = figure["layout"]["shapes"]
-    assert (line["yref"], line["y0"], line["y1"]) == ("y", 0.75, 0.75)
+    lines = [(line["yref"], line["y0"], line["y1"], line["label"]["text"]) for line in figure["layout"]["shapes"]]
+    assert lines == [("y", 0.75, 0.75, "probe"), ("y", 0.8, 0.8, "&lt;CE&gt;")]
     assert figure["layout"]["xaxis"]["type"] == "linear"
 
 
