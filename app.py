@@ -22,6 +22,7 @@ st.set_page_config(page_title=APP_NAME, page_icon="assets/icon.svg", layout="wid
 
 STYLE = Path(__file__).parent / "assets" / "style.css"
 
+# In groups, which assets/style.css sets apart: start, train, look, study, and the data.
 PAGES = (
     ("home", N_("Home")),
     ("fine_tune", N_("Fine-tune")),
@@ -30,9 +31,9 @@ PAGES = (
     ("tokens", N_("Tokens")),
     ("compare", N_("Compare")),
     ("experiments", N_("Experiments")),
-    ("data", N_("Data")),
     ("loss_lab", N_("Loss lab")),
     ("lessons", N_("Lessons")),
+    ("data", N_("Data")),
 )
 HOME, LESSONS = "home", "lessons"
 

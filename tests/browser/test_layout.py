@@ -72,3 +72,19 @@ def test_the_replay_on_home_plays_until_it_is_paused(page: Page, server: Server)
     assert page.evaluate(at) == rested
     page.get_by_role("button", name="Play", exact=True).click()
     page.wait_for_function(f"{at} > {rested + 0.5}")
+
+
+def test_the_bar_ends_before_its_controls_and_the_menu_of_a_narrow_window_closes(page: Page, server: Server) -> None:
+    opened(page, server.url, (800, 720))
+    page.get_by_test_id("stTopNavSection").wait_for()  # pages without room
+    bar, switch = (page.locator(name).bounding_box() for name in ("[data-testid=stTopNav]", ".language select"))
+    assert bar is not None
+    assert switch is not None
+    assert bar["x"] + bar["width"] <= switch["x"]
+    resized(page, *PHONE)
+    page.get_by_test_id("stExpandSidebarButton").click()
+    expect(page.locator(".language select")).to_be_hidden()  # it would cover the button that closes the menu
+    page.get_by_test_id("stSidebarNavLink").get_by_text("Runs").click()
+    expect(page.get_by_test_id("stSidebar")).to_have_attribute("data-collapsed", "true")
+    expect(page.get_by_role("heading", name="Runs", exact=True)).to_be_visible()
+    expect(page.locator(".language select")).to_be_visible()
