@@ -10,7 +10,7 @@ from pages.ui.address import Compare
 from pages.ui.compare.picking import pick
 from pages.ui.compare.view import view
 from pages.ui.controls import pair_page
-from pages.ui.parts import first_steps, page_head
+from pages.ui.parts import first_steps, page_head, run_titles
 from pages.ui.waiting import draw_fragment
 
 
@@ -35,7 +35,8 @@ def page() -> None:
     if len(chosen) == 2:
         with head:
             pair_page(engine.store, engine.store.run(chosen[0]), engine.store.run(chosen[1]))
-    draw_fragment(view, False, engine, tuple(chosen))
+    names = dict(zip((run.id for run in runs), run_titles(runs), strict=True))
+    draw_fragment(view, False, engine, {run_id: names[run_id] for run_id in chosen})
 
 
 state.require_app()

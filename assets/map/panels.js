@@ -34,10 +34,11 @@ function newPanel(view) {
   const missing = make("div", { className: "map-missing", text: _("No frame at or before this step.") });
   const title = make("span", { className: "map-title" });
   const note = make("span", { className: "map-note" });
-  const caption = make("div", { className: "map-caption" }, title, note);
+  const about = make("span", { className: "map-about" });
+  const caption = make("div", { className: "map-caption" }, title, note, about);
   const stage = make("div", { className: "map-stage" }, canvas, missing, tip);
   const node = make("div", { className: "map-panel" }, caption, stage);
-  const panel = { node, canvas, tip, missing, caption, heading: title, note, stage, camera: null, home: null, width: 0, height: 0, drawn: null };
+  const panel = { node, canvas, tip, missing, caption, heading: title, note, about, stage, camera: null, home: null, width: 0, height: 0, drawn: null };
   view.stages.append(node);
   view.sizes.observe(stage);
   listenToPointer(panel, view);
@@ -66,6 +67,7 @@ function fillPanel(panel, data) {
   panel.task = JSON.stringify(examples.classes);
   panel.caption.hidden = !title;
   panel.heading.textContent = panel.heading.title = title;
+  panel.about.textContent = data.about;
   panel.classPalette = coloursAreClasses(colours, panel) ? colours.colours : [];
   return moved;
 }

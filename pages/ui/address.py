@@ -235,7 +235,7 @@ class Compare(Address):
     """Parameters of Compare."""
 
     RUNS = Item("runs", list, problem=N_("there is no such run"))
-    SHOW = Item("show", str, "scores", N_("there is no such view"))
+    SHOW = Item("show", str, "maps", N_("there is no such view"))
     A = Item("a", str, problem=N_("this run is not among those compared"), of="runs compared")
     B = Item("b", str, problem=N_("this run is not among those compared"), of="runs compared")
     TWIN = Item("twin", str, problem=N_("this run is not among those compared"), of="runs compared")
@@ -253,7 +253,6 @@ class Compare(Address):
     SMOOTHING = Item("smooth", str, "none", N_("there is no such smoothing"))
     BETA = Item("beta", float, 0.8)
     WINDOW = Item("window", float, 9.0)
-    MEASURED = Item("measures", bool, False)
 
 
 class Experiments(Address):

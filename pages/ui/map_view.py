@@ -40,6 +40,7 @@ class Panel:
         steps: the F steps of the frames, ascending.
         title: shown above the map if there are several.
         notes: F short texts such as "validation 84.0%", or none.
+        about: a short text below the title, the same for all frames.
         space: name of the space, such as "PCA"; the zoom is kept while it stays the same.
         centroids: whether to mark the centre of every class.
         anchor: id of the example that the arrows start or end at; its ring has four ticks.
@@ -51,6 +52,7 @@ class Panel:
     steps: tuple[int, ...]
     title: str = ""
     notes: tuple[str, ...] = ()
+    about: str = ""
     space: str = ""
     arrows: tuple[Arrow, ...] = ()
     own: tuple[OwnPoint, ...] = ()

@@ -59,9 +59,9 @@ FILLED: dict[str, tuple[str, ...]] = {
     "/explore?run={0}&panel=neighbours&sel=0": (PLAYER,),
     "/tokens?run={0}": (".token-text",),
     "/tokens?run={0}&view=classes": (),
-    "/compare?runs={0},{1}": ("[data-testid=stButtonGroup]",),
+    "/compare?runs={0},{1}": (PLAYER, MAPS),
+    "/compare?runs={0},{1}&show=scores": ("[data-testid=stButtonGroup]",),
     "/compare?runs={0},{1}&show=curves": (LOSSES,),
-    "/compare?runs={0},{1}&show=maps": (PLAYER, MAPS),
     "/compare?runs={0},{1}&show=twin": (),
     "/experiments": (TABLE,),
     "/experiments?experiment={2}": (".cell-table",),
@@ -108,7 +108,7 @@ CLASSES = (
     "/explore?run={0}&panel=classes",
     "/tokens?run={0}&view=classes",
     "/compare?runs={0},{1}",
-    "/compare?runs={0},{1}&show=maps",
+    "/compare?runs={0},{1}&show=scores",
 )
 TRAINING: dict[str, tuple[str, ...]] = {
     "/": (PLAYER,),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import re
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -192,7 +193,7 @@ def test_taking_the_first_run_away_drops_what_was_selected_on_its_map(opened: Op
 
 def test_only_what_differs_is_listed(opened: Opened, made: Made) -> None:
     one, other = made(HOSTILE), made("b", seed=1, batch_size=4)
-    app = opened(runs=f"{one},{other}")
+    app = opened(runs=f"{one},{other}", show="scores")
     found = table(app, "Setting")
     assert list(found.columns) == ["Setting", HOSTILE, "b"]
     assert found.values.tolist() == [["Batch size", "8", "4"], ["Seed", "0", "1"]]
@@ -200,7 +201,7 @@ def test_only_what_differs_is_listed(opened: Opened, made: Made) -> None:
 
 def test_identical_runs_differ_only_in_their_numbers(opened: Opened, made: Made) -> None:
     one, other = made("same"), made("same")
-    app = opened(runs=f"{one},{other}")
+    app = opened(runs=f"{one},{other}", show="scores")
     assert "the same settings and the same seed" in words(app)
     app = opened(runs=f"{one},{other}", show="maps")
     assert widget(app, "bound.a").options == ["same (run 1)", "same (run 2)"]
@@ -210,7 +211,7 @@ def test_seeds_are_gathered_and_the_best_is_marked(opened: Opened, made: Made) -
     accuracies = [0.80, 0.84, 0.88]
     runs = [made(f"seed {i}", seed=i, test_accuracy=accuracy) for i, accuracy in enumerate(accuracies)]
     runs += [made(f"small {i}", seed=i, batch_size=4, test_accuracy=0.83) for i in range(3)]
-    app = opened(runs=",".join(runs))
+    app = opened(runs=",".join(runs), show="scores")
     found = table(app, "Measure").set_index("Measure")
     assert list(found.columns) == ["seed 0 and 2 more", "small 0 and 2 more", "Definition"]
     # The test split must not select the best.
@@ -219,7 +220,7 @@ def test_seeds_are_gathered_and_the_best_is_marked(opened: Opened, made: Made) -
     # Equal means are both best.
     assert found.loc["↑ Validation accuracy"].tolist()[:2] == ["★ 75.0% ± 0.0%", "★ 75.0% ± 0.0%"]
     assert "3 seeds" in words(app)
-    app = opened(runs=",".join(runs[:4]))
+    app = opened(runs=",".join(runs[:4]), show="scores")
     found = table(app, "Measure").set_index("Measure")
     assert found.loc["↑ Validation accuracy"].tolist()[:2] == ["75.0% ± 0.0%", "75.0%"]
 
@@ -243,14 +244,14 @@ def test_scores_as_csv_are_numbers_with_names(made: Made, folder: Path) -> None:
 def test_scores_of_different_validation_rows_have_no_best(opened: Opened, made: Made, folder: Path) -> None:
     runs = [made("a"), made("b", batch_size=4)]
     said = "the runs were scored on different validation rows"
-    assert said not in words(opened(runs=",".join(runs)))
+    assert said not in words(opened(runs=",".join(runs), show="scores"))
     with Store(folder).transaction() as db:
         db.execute("UPDATE runs SET config = json_set(config, '$.task.train_size', 4) WHERE id = ?", (runs[1],))
-    app = opened(runs=",".join(runs))
+    app = opened(runs=",".join(runs), show="scores")
     assert "★ 75.0%" in table(app, "Measure").set_index("Measure").loc["↑ Validation accuracy"].tolist()
     with Store(folder).transaction() as db:
         db.execute("UPDATE runs SET config = json_set(config, '$.task.validation_size', 2) WHERE id = ?", (runs[1],))
-    app = opened(runs=",".join(runs))
+    app = opened(runs=",".join(runs), show="scores")
     assert table(app, "Measure").set_index("Measure").loc["↑ Validation accuracy"].tolist()[:2] == ["75.0%", "75.0%"]
     assert said in words(app)
 
@@ -258,7 +259,7 @@ def test_scores_of_different_validation_rows_have_no_best(opened: Opened, made: 
 def test_rows_of_two_files_of_one_name_are_different_rows(opened: Opened, made: Made) -> None:
     said = "the runs were scored on different validation rows"
     runs = [made("a"), made("b", batch_size=4, texts=[f"other {text}" for text in TEXTS])]
-    app = opened(runs=",".join(runs))
+    app = opened(runs=",".join(runs), show="scores")
     assert said in words(app)
     assert "★ 75.0%" not in table(app, "Measure").set_index("Measure").loc["↑ Validation accuracy"].tolist()
 
@@ -268,7 +269,7 @@ def test_a_turned_run_shows_what_it_did(opened: Opened, made: Made, folder: Path
     attempt = Store(folder).attempt(runs[1], 1)
     attempt.record_knob_turn(5, "temperature", 0.08)
     attempt.end(Status.FINISHED)
-    app = opened(runs=",".join(runs))
+    app = opened(runs=",".join(runs), show="scores")
     assert table(app, "Setting").values.tolist() == [["Temperature τ of SCL", "0.3", "0.3 → 0.08 at step 5"]]
     assert list(table(app, "Measure").columns)[1:3] == ["plain", "turned"]
     app = opened(runs=",".join(runs), show="twin", twin=runs[1])
@@ -278,14 +279,15 @@ def test_a_turned_run_shows_what_it_did(opened: Opened, made: Made, folder: Path
     assert "0\\.3 → 0\\.08 at step 5" in words(app)
 
 
-def test_representations_are_measured_on_demand(opened: Opened, made: Made, folder: Path) -> None:
-    runs = [made("a"), made("b", seed=1)]
-    app = opened(runs=",".join(runs))
-    assert Jobs(folder).jobs() == []
-    checked(button(app, "Measure the representations").click().run())
-    assert sorted(job.request["run"] for job in Jobs(folder).jobs()) == sorted(runs)
+def test_last_frames_of_ended_runs_are_measured_by_themselves(opened: Opened, made: Made, folder: Path) -> None:
+    runs = [made("a"), made("b", seed=1), made("going", seed=2, status=None)]
+    store = Store(folder)
+    for run in runs:  # the first frame is no substitute for the last
+        write(measures_path(store.run_folder(run), 1, 0), FrameMeasures({"silhouette": 0.5}, np.zeros(6, np.int64)))
+    app = opened(runs=",".join(runs), show="scores")
+    assert "Silhouette" not in str(table(app, "Measure")["Measure"])
+    assert sorted(job.request["run"] for job in Jobs(folder).jobs()) == sorted(runs[:2])
     assert {job.kind for job in Jobs(folder).jobs()} == {"measures"}
-    assert asked(app, "measures") == "on"
 
 
 def test_known_measures_are_listed_with_their_definitions_and_the_best_is_marked(
@@ -297,13 +299,21 @@ def test_known_measures_are_listed_with_their_definitions_and_the_best_is_marked
         measured = FrameMeasures({"silhouette": value, "alignment": value, "knn1": None}, np.zeros(6, np.int64))
         for step in (0, 8):
             write(measures_path(store.run_folder(run), 1, step), measured)
-    app = opened(runs=",".join(runs))
+    app = opened(runs=",".join(runs), show="scores")
     found = table(app, "Measure").set_index("Measure")
     assert found.loc["↑ Silhouette"].tolist()[:2] == ["0.000", "★ 1.000"]
     assert "labels as clusters" in found.loc["↑ Silhouette"]["Definition"]
     assert found.loc["Alignment"].tolist()[:2] == ["0.000", "1.000"]
     assert found.loc["↑ 1-NN accuracy"].tolist()[0] == "–"
-    assert not any(b.label == "Measure the representations" for b in app.button)
+    assert Jobs(folder).jobs() == []
+
+
+def test_the_probe_to_beat_is_shown_with_its_rows(opened: Opened, made: Made, folder: Path) -> None:
+    runs = [made("a", status=None), made("b", batch_size=4, status=None)]
+    for run, rows in zip(runs, (40, 1200), strict=True):
+        Store(folder).attempt(run, 1).evaluation(0, "baseline", {"accuracy": 0.7, "train_rows": float(rows)})
+    found = table(opened(runs=",".join(runs), show="scores"), "Measure").set_index("Measure")
+    assert found.loc["Training rows of this probe"].tolist()[:2] == ["40", "1,200"]
 
 
 # Curves
@@ -312,7 +322,7 @@ def test_known_measures_are_listed_with_their_definitions_and_the_best_is_marked
 def test_curves_are_chosen_and_restored(opened: Opened, made: Made) -> None:
     runs = [made("a"), made("b", batch_size=4)]
     app = opened(runs=",".join(runs), show="curves")
-    assert widget(app, "bound.curves").value == ["loss", "validation.accuracy"]
+    assert widget(app, "bound.curves").value == ["validation.accuracy", "loss"]
     widget(app, "bound.curves").set_value(["grad_norm", "validation.effective_rank"]).run()
     widget(app, "bound.axis").set_value("time").run()
     widget(app, "bound.smooth").set_value("exponential").run()
@@ -391,6 +401,32 @@ def test_nonsense_for_the_smoothing_counts_as_a_number_that_works(opened: Opened
 
 
 # Maps and examples
+
+
+def maps_of(app: AppTest) -> list[dict[str, Any]]:
+    """Return the maps, as sent to the browser."""
+    [view] = [one.proto for one in app.get("bidi_component") if one.proto.component_name == "map_view"]
+    found: list[dict[str, Any]] = json.loads(view.json)[0]["panels"]
+    return found
+
+
+def test_it_opens_on_maps_whose_heads_give_the_separation_at_the_end(opened: Opened, made: Made, folder: Path) -> None:
+    runs = [made("a"), made("going", seed=1, status=None)]
+    ended, going = (panel["about"] for panel in maps_of(opened(runs=",".join(runs))))
+    rows = Store(folder).embeddings(runs[0], 8)[:4].astype(float)  # the validation texts
+    pairs: dict[bool, list[float]] = {True: [], False: []}
+    silhouettes = []
+    for i, row in enumerate(rows):
+        far: dict[bool, list[float]] = {True: [], False: []}
+        for j, other in enumerate(rows):
+            if i != j:
+                alike = LABELS[i] == LABELS[j]
+                pairs[alike].append(row @ other / np.linalg.norm(row) / np.linalg.norm(other))
+                far[alike].append(float(np.linalg.norm(row - other)))
+        own, next_class = mean(far[True]), mean(far[False])
+        silhouettes.append((next_class - own) / max(own, next_class))
+    said = f"within {mean(pairs[True]):.2f} · between {mean(pairs[False]):.2f} · silhouette {mean(silhouettes):.2f}"
+    assert (ended, going) == (f"At step 8: {said.replace('-', '−')}", "")
 
 
 def test_the_selection_of_the_address_is_told_with_what_each_run_says(opened: Opened, made: Made) -> None:
@@ -494,7 +530,7 @@ def test_a_live_run_shows_its_step_and_a_run_without_frames_is_named(
     assert "step 8 of 8" in words(app)
     assert "No frames yet: \\<b\\>waiting\\</b\\>" in words(app)
     assert "Two runs with frames can be compared" in words(app)
-    assert "Losses" not in words(opened(runs=f"{going},{queued}"))
+    assert "Losses" not in words(opened(runs=f"{going},{queued}", show="scores"))
     assert "No curves yet" not in words(opened(runs=f"{going},{queued}", show="curves"))
 
 

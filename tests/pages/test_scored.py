@@ -137,7 +137,7 @@ def test_compare_ranks_no_probe_against_a_classifier_and_leaves_out_one_that_lea
     opened: Opened, made: Made
 ) -> None:
     runs = [made(0.9, None, name="learns"), made(1.0, 80, name="probed"), made(1.0, None, name="older", noise=0.2)]
-    found = table(opened("compare", runs=",".join(runs)), "Measure").set_index("Measure")
+    found = table(opened("compare", runs=",".join(runs), show="scores"), "Measure").set_index("Measure")
     assert found.loc["↑ Test accuracy"].tolist()[:3] == ["62.5%", "–", "–"]
     assert found.loc["↑ Test accuracy, linear probe"].tolist()[:3] == ["–", "62.5%", "–"]
     assert "never learned" in found.loc["↑ Test accuracy, linear probe"].iloc[3]

@@ -33,7 +33,7 @@ from pages.ui.text_table import csv_button
 PANEL_PX, AROUND_PX = 210, 110
 # Enough steps to find every measure of every phase.
 SAMPLED_STEPS = 60
-DEFAULT = (LOSS, "validation.accuracy", "validation.probe.accuracy")
+DEFAULT = ("validation.accuracy", "validation.probe.accuracy", LOSS)
 AXIS_LABELS: Mapping[str, str] = {"step": N_("Step"), "time": N_("Time"), "progress": N_("Progress")}
 DESCRIBED: Mapping[Axis, str] = {
     "step": N_("{measures} of {runs} by step."),
@@ -127,7 +127,7 @@ def curves(store: Store, runs: Sequence[Compared]) -> None:
         if not same_loss([config for config, of_run in known if name in of_run], name)
     ]
     panels = []
-    for name in chosen:
+    for name in sorted(chosen, key=unlike.__contains__):  # comparable measures first
         drawn: list[Curve | None] = []  # by line: the curve of a run, or the mean curve of several
         for group in lines:
             found = [curve for number in group if (curve := records[number].curve(name, axis)) is not None]

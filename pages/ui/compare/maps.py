@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
-import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from core.artifacts.maps import LIVE, map_request
 from core.artifacts.seeds import seed_groups
@@ -32,11 +32,11 @@ COLOURS = ("label", "prediction", "correct")
 Maps = Mapping[int, Points]
 
 
-def choose_map() -> tuple[MapSpec, str]:
-    """Draw the controls. Return the map and its colouring."""
+def choose_map(row: DeltaGenerator) -> tuple[MapSpec, str]:
+    """Draw the controls into a row. Return the map and its colouring."""
     labels = {colour: _(COLOURINGS[colour].label) for colour in COLOURS}
     labels[COLOURS[0]] = _("Colour: {of}", of=labels[COLOURS[0]].lower())
-    with st.container(horizontal=True, gap="medium"):
+    with row:
         method, tied = bound(Compare.MAP, stable_projections())
         segments(_("Map"), {name: entry.label for name, entry in stable_projections().items()}, tied)
         colour, tied = bound(Compare.COLOUR, COLOURS)
@@ -83,6 +83,7 @@ def panels_of(
             steps=one.frames.numbers,
             title=one.name,
             notes=run_reads.score_notes(one.frames),
+            about=run_reads.separation(one.frames) if one.frames.run.status.ended else "",
             space=spec.key,
         )
         for one, bundle, places in zip(runs, examples.bundles, laid, strict=True)
@@ -94,6 +95,7 @@ def about(runs: Sequence[RunFrames], spec: MapSpec, wanted: MapSpec, turns: Sequ
     """Describe the maps and their alignment in a few sentences."""
     kind = map_name(spec, _(spec.entry.label))
     words = [_(COLOURINGS[colour].about), _("{map} of normalised vectors, the same scale on all maps.", map=kind)]
+    words.append(_("Above a map, for the validation texts: mean cosine within and between classes, and silhouette."))
     if spec.entry.caution:
         words.append(_(spec.entry.caution))
     if spec != wanted:

@@ -21,7 +21,7 @@ from pages.ui import state
 from pages.ui.address import Compare, split
 from pages.ui.bound import run_labels
 from pages.ui.explore.run_reads import Frames, cached_by_frames, frames_of
-from pages.ui.parts import escaped, run_titles
+from pages.ui.parts import escaped
 
 KEY = "compare.runs"
 
@@ -107,12 +107,11 @@ def put_runs(ids: Sequence[str]) -> None:
     Compare.RUNS.put(list(ids))
 
 
-def load_compared(store: Store, ids: Sequence[str]) -> list[Compared]:
-    """Load the runs in their current state. Raises: StoreError for a deleted run."""
-    runs = [store.run(run_id) for run_id in ids]
+def load_compared(store: Store, names: Mapping[str, str]) -> list[Compared]:
+    """Load the runs in their current state. Args: names: by id. Raises: StoreError for a deleted run."""
     found = []
-    for run, name in zip(runs, run_titles(runs), strict=True):
-        frames = None
+    for run_id, name in names.items():
+        run, frames = store.run(run_id), None
         if run.probe is not None:
             frames = frames_of(store, run)
             if frames.problem:

@@ -23,7 +23,6 @@ from core.quantities import percent
 from core.representation.metrics import METRICS
 from core.store import ExperimentRun, Store
 from core.tasks.listing import csv_file
-from pages.ui.address import ON, Compare
 from pages.ui.compare.pair import example_test
 from pages.ui.compare.picking import Compared, group_name
 from pages.ui.explore import run_reads
@@ -60,6 +59,7 @@ PROBE_ABOUT = N_(
     "rows, including those that a short run does not reach."
 )
 PROBE_TEST = Measure("baseline_test.accuracy", N_("Linear probe to beat, test"), None)
+PROBE_COUNT = Measure("baseline.train_rows", N_("Training rows of this probe"), None)
 # A run whose classifier never learned is scored by a linear probe; the two kinds are not ranked against each other.
 OF_PROBE = "probe."
 OF_PROBE_ABOUT = N_(
@@ -122,18 +122,17 @@ def overview(store: Store, runs: Sequence[Compared]) -> bool:
         _table(pd.DataFrame(settings), pinned=SETTING)
         st.caption(
             _(
-                "All other settings are equal, follow from these, or are defaults that only some runs have. – means "
-                "that a run has no such setting."
+                "All other settings are equal, or differ only because these do. Defaults of a part that only some runs "
+                "have are left out; – means that a run has no such setting."
             )
         )
     else:
         st.caption(_("None: these runs have the same settings and the same seed."))
     st.header(_("Scores"))
     found = _scores_of(store, runs)
-    busy = _measuring(runs)
     if not found.measures:
         st.caption(_("No scores yet. The first appear with a run's first frame."))
-        return busy
+        return False
     rows = []
     for name, (measure, about) in found.measures.items():
         cells = [spread_text(group.scores[name], name, _seeds(group, runs)) for group in found.groups]
@@ -146,6 +145,7 @@ def overview(store: Store, runs: Sequence[Compared]) -> bool:
     paths = {one.name: _measured(one) for one in runs}
     if any(paths.values()):
         draw_plane(paths, key="compare.plane")
+    busy = _measuring(runs)
     _significance(store, found.groups, found.heads, runs)
     example_test(store, runs)
     return busy
@@ -158,7 +158,7 @@ class Scores:
     Attributes:
         heads: names of the groups.
         measures: by name, each measure that some run has, and how it is measured.
-        measured: per run, the newest step whose representation is measured, or None.
+        measured: per run, its last step if the representation is measured there, or None.
         rows_differ: whether a best mark is missing because runs were scored on different validation rows.
     """
 
@@ -180,9 +180,11 @@ def _scores_of(store: Store, runs: Sequence[Compared]) -> Scores:
             who = OF_PROBE if evaluation.probe_rows is not None and split in SPLITS else ""
             of_run |= {f"{split}.{who}{name}": value for name, value in evaluation.values.items()}
         measured.append(None)
-        if known := _measured(one):
-            measured[-1] = max(known)
-            of_run |= known[max(known)]
+        known = _measured(one)
+        # An earlier frame of one run must not stand beside the last of another.
+        if one.frames is not None and (last := one.frames.numbers[-1]) in known:
+            measured[-1] = last
+            of_run |= known[last]
         scores.append(of_run)
     measures = {name: entry for name, entry in _measures().items() if any(name in of_run for of_run in scores)}
     sets = validation_sets(runs)
@@ -249,6 +251,7 @@ def spread_text(spread: Spread | None, name: str, seeds: int) -> str:
     if spread is None:
         return "–"
     write = percent if name.rpartition(".")[2] in SHARES else "{:.3f}".format
+    write = "{:,.0f}".format if name == PROBE_COUNT.name else write
     deviation = f" ± {write(spread.std)}" if spread.std is not None else ""
     text = f"{BEST if spread.best else ''}{write(spread.mean)}{deviation}"
     if spread.seeds >= seeds:
@@ -268,6 +271,8 @@ def _measures() -> dict[str, tuple[Measure, str]]:
             name, by_probe = f"{split}.{OF_PROBE}{score.name}", _(label_of_probe, measure=named)
             found[name] = (Measure(name, by_probe, score.better, marked=split != TEST), sentences([_(about), of_probe]))
     found[PROBE.name] = (replace(PROBE, label=_(PROBE.label)), _(PROBE_ABOUT))
+    about = _("Scores of probes that were fitted on different numbers of rows are not comparable.")
+    found[PROBE_COUNT.name] = (replace(PROBE_COUNT, label=_(PROBE_COUNT.label)), about)
     found[PROBE_TEST.name] = (replace(PROBE_TEST, label=_(PROBE_TEST.label)), _("Test accuracy of the same probe."))
     for entry in METRICS.values():
         better = None if entry.better == "neither" else entry.better
@@ -282,29 +287,14 @@ def _measured(one: Compared) -> Path:
 
 
 def _measuring(runs: Sequence[Compared]) -> bool:
-    """Offer to measure the frames, or start the jobs once the user asked. Return whether one is still running."""
-    lacking = []
-    for one in runs:
-        steps = () if one.frames is None else one.frames.numbers
-        if steps and not {*measured_steps(one.config.probe.frame_steps or steps, steps)} <= _measured(one).keys():
-            lacking.append(one)
-    if not lacking:
-        return False
-    if Compare.MEASURED.text != ON:
-        st.button(
-            _("Measure the representations"),
-            icon=":material/straighten:",
-            key="compare.measure",
-            help=_(
-                "Computes linear SVM, 1-NN, cluster agreement with labels, alignment, uniformity, silhouette and "
-                "effective rank of the validation texts. Takes seconds to minutes per run; results are stored."
-            ),
-            on_click=Compare.MEASURED.put,
-            args=(True,),
-        )
-        return False
+    """Measure the representations of the ended runs. Return whether a job is still running."""
     busy = False
-    for one in lacking:
+    for one in runs:
+        if one.frames is None or not one.run.status.ended:
+            continue
+        steps = one.frames.numbers
+        if {*measured_steps(one.config.probe.frame_steps or steps, steps)} <= _measured(one).keys():
+            continue
         label = _("Measuring {run}", run=one.name)
         busy = ensure_job("measures", run_request(one.run), label, since=complete_since(one.run)) or busy
     return busy
@@ -317,9 +307,9 @@ def _seeds(group: SeedGroup, runs: Sequence[Compared]) -> int:
 def _legend(found: Scores, runs: Sequence[Compared]) -> str:
     words = [
         _(
-            "↑ higher is better, ↓ lower is better. ★ marks the best mean if all columns have the same seeds; it "
-            "does not imply significance. Test scores have no ★: choose a run by its validation scores, then "
-            "report its test scores."
+            "↑ higher is better, ↓ lower is better. ★ marks the best score of a row, or the best mean over seeds, if "
+            "all columns have the same seeds; the difference may still be chance. Test scores have no ★: choose a run "
+            "by its validation scores, then report its test scores."
         )
     ]
     if found.rows_differ:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pandas as pd
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from core.errors import PlaygroundError
 from core.events import TRAIN, VALIDATION
@@ -34,23 +35,23 @@ from pages.ui.text_table import csv_button
 from pages.ui.waiting import poll_while
 
 VIEWS = {
-    "scores": N_("Settings and scores"),
-    "curves": N_("Curves"),
     "maps": N_("Maps and examples"),
+    "curves": N_("Curves"),
+    "scores": N_("Settings and scores"),
     "twin": N_("Make a twin"),
 }
-# Heights of a map: one row of maps fills the screen below header and controls; several rows are lower.
+# Heights of a map in one row and in two: they fill the screen below header and controls, unless they become too small.
 MOST_IN_A_ROW = 3
-ONE_ROW, LOWER = "clamp(18rem, 100dvh - 21.5rem, 44rem)", "340px"
+ONE_ROW, LOWER = "clamp(18rem, 100dvh - 20rem, 44rem)", "clamp(15rem, (100dvh - 24rem) / 2, 340px)"
 MOST_ROWS = 1_000
 # Translators: parts of a data set, of one of which a text is.
 SPLITS = {VALIDATION: N_("validation"), TRAIN: N_("train")}
 
 
-def view(engine: Engine, ids: tuple[str, ...]) -> None:
-    """Draw the comparison of these runs or, for a single run, the form of a twin. It is a fragment."""
+def view(engine: Engine, names: Mapping[str, str]) -> None:
+    """Draw the comparison of runs or, for a single run, the form of a twin. It is a fragment. Args: names: by id."""
     try:
-        runs = load_compared(engine.store, ids)
+        runs = load_compared(engine.store, names)
     except PlaygroundError as error:
         st.warning(escaped(str(error)))
         return
@@ -74,13 +75,15 @@ def view(engine: Engine, ids: tuple[str, ...]) -> None:
             st.info(alone)
         else:
             shown, tied = bound(Compare.SHOW, VIEWS)
-            # Translators: a noun.
-            segments(_("View"), VIEWS, tied)
+            row = st.container(horizontal=True, gap="medium")
+            with row:
+                # Translators: a noun.
+                segments(_("View"), VIEWS, tied)
         match shown:
             case "scores":
                 busy = overview(engine.store, runs)
             case "maps":
-                busy = _maps(runs)
+                busy = _maps(runs, row)
             case "curves":
                 curves(engine.store, runs)
             case "twin":
@@ -88,7 +91,7 @@ def view(engine: Engine, ids: tuple[str, ...]) -> None:
     poll_while(busy or bool(going))
 
 
-def _maps(runs: Sequence[Compared]) -> bool:
+def _maps(runs: Sequence[Compared], row: DeltaGenerator) -> bool:
     waiting = [escaped(one.name) for one in runs if one.frames is None]
     if waiting:
         runs_waiting = join_list(waiting)
@@ -96,7 +99,7 @@ def _maps(runs: Sequence[Compared]) -> bool:
     if len(waiting) == len(runs):
         return False
     shown = [RunFrames(one.name, one.frames) for one in runs if one.frames is not None]
-    wanted, colour = choose_map()
+    wanted, colour = choose_map(row)
     spec, maps, busy = maps_of(shown, wanted)
     examples = link_examples(tuple(one.frames for one in shown))
     panels, turns = panels_of(shown, examples, spec, maps, colour)

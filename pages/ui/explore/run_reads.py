@@ -22,8 +22,10 @@ from core.artifacts.measures import FrameMeasures, measures_path, read_measures
 from core.artifacts.sentence import EndTexts
 from core.config.score_source import predictions_note, score_notes_of
 from core.events import FloatArray, Probe
-from core.messages import in_language, language
+from core.messages import _, in_language, language
+from core.quantities import signed
 from core.representation.examples import ExampleScores, example_scores
+from core.representation.geometry import geometry
 from core.representation.metrics import frame_measures
 from core.representation.neighbours import Honesty, Metric, NeighbourIndex
 from core.representation.projections import MapSpec, Points
@@ -166,6 +168,20 @@ def score_notes(frames: Frames) -> tuple[str, ...]:
     """Return each frame's validation scores as a note, which names the scorer if it is not the classifier."""
     with in_language(language()):  # looks up the language once, not for every note
         return score_notes_of(frames.run.effective, frames.store.evaluations(frames.run.id), frames.numbers)
+
+
+@cached_by_frames(max_entries=64)
+def separation(frames: Frames) -> str:
+    """Describe how well the last frame separates the classes of the validation texts; "" without a measure."""
+    step, held_out = frames.numbers[-1], frames.probe.held_out
+    if held_out < 2:
+        return ""
+    vectors, labels = frames.vectors(step)[:held_out], frames.probe.labels[:held_out]
+    found = {**geometry(vectors, labels), "silhouette": silhouette(frames)}
+    # Translators: mean cosine of texts within a class, and of texts of two classes.
+    names = {"within_cosine": _("within"), "between_cosine": _("between"), "silhouette": _("silhouette")}
+    known = [f"{names[name]} {signed(value, 2)}" for name in names if (value := found.get(name)) is not None]
+    return _("At step {step}: {measures}", step=f"{step:,}", measures=" · ".join(known)) if known else ""
 
 
 def predictions_of(frames: Frames) -> str | None:
