@@ -32,8 +32,12 @@ def plane_figure(paths: Mapping[str, Path], *, revision: str) -> Figure:
         # Plotly draws no mark at the first point of a path whose marks turn with it.
         first: dict[str, Any] = {"mode": "markers", "marker": {"symbol": "circle-open", "size": 9, "color": colour}}
         traces.append(curve(x[:1], y[:1], {}, {}, showlegend=False, hoverinfo="skip", **first))
-        marker = {"angleref": "previous", "color": colour, "symbol": [*["circle"] * last, "arrow"]}
-        marker |= {"size": [*[4] * last, 13]}
+        marker = {
+            "angleref": "previous",
+            "color": colour,
+            "symbol": [*["circle"] * last, "arrow"],
+            "size": [*[4] * last, 13],
+        }
         hover = _("step {step}: alignment {x}, uniformity {y}", step="%{text}", x="%{x:.3f}", y="%{y:.3f}")
         more: dict[str, Any] = {"name": short_text(name, LEGEND_WIDTH), "hovertemplate": hover, "mode": "lines+markers"}
         more |= {"marker": marker, "text": [f"{step:,}" for step in steps]}
