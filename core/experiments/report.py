@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
-from statistics import fmean
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from core import __version__
+from core.artifacts.seeds import TIE
 from core.config import RunConfig
 from core.config.describe import settings
 from core.experiments.design import Axis, Cell, axis_title
@@ -161,7 +161,8 @@ def levels_figure(measured: Sequence[Results]) -> Figure | None:
         if not any(cell and cell.mean is not None for row in rows for cell in row):
             continue
         probes = [cell.reference.probe for row in rows for cell in row if cell and cell.reference.probe is not None]
-        references = {_("untrained probe"): fmean(probes)} if probes else {}
+        # The levels of a setting such as training rows have different probes.
+        references = {_("untrained probe"): probes[0]} if probes and max(probes) - min(probes) < TIE else {}
         references |= {
             cell.title: cell.mean for cell in results.cells if cell.cell.levels is None and cell.mean is not None
         }

@@ -179,7 +179,8 @@ def test_forces_draw_arrows_and_follow_the_temperature(page: Page, server: Serve
 
 
 def test_a_typed_sentence_is_placed_in_every_frame(page: Page, server: Server, hostile_run: str) -> None:
-    opened(page, server, hostile_run, "&panel=sentence")
+    opened(page, server, hostile_run)
+    page.get_by_role("button", name="Type a sentence").click()
     page.get_by_label("Your sentence").fill(f"a lovely film {HOSTILE}")
     page.get_by_role("button", name="Place it").click()
     expect(page.get_by_text(re.compile("computed with the weights of this step"))).to_be_visible(timeout=JOB_MS)

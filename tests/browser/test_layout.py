@@ -13,7 +13,7 @@ from core.config.score_source import score_note
 from tests.browser.conftest import Server
 from tests.browser.seen import PHONE, PLAYER, WIDE, bottom, fits, quiet, resized
 
-STAGE = ".map-stage"
+STAGE, LEGEND = ".map-stage", ".map-legend-row"
 
 
 def opened(page: Page, address: str, size: tuple[int, int]) -> None:
@@ -23,13 +23,19 @@ def opened(page: Page, address: str, size: tuple[int, int]) -> None:
 
 
 @pytest.mark.slow
-def test_the_map_of_long_texts_is_large_and_a_phone_wide_enough(page: Page, server: Server, hostile_run: str) -> None:
-    for address in (f"/explore?run={hostile_run}", f"/fine_tune?run={hostile_run}", "/"):
+def test_the_map_of_long_texts_is_large_and_a_phone_wide_enough(
+    page: Page, server: Server, hostile_run: str, finished: list[str]
+) -> None:
+    compare = f"/compare?runs={finished[0]},{finished[1]}&show=maps"
+    for address in (f"/explore?run={hostile_run}", f"/fine_tune?run={hostile_run}", "/", compare):
         opened(page, server.url + address, WIDE[0])
         assert bottom(page, PLAYER) <= WIDE[0][1], address
-        stage = page.locator(STAGE).first.bounding_box()
+        stage, player = page.locator(STAGE).last.bounding_box(), page.locator(PLAYER).bounding_box()
         assert stage is not None
+        assert player is not None
         assert stage["height"] >= 280, address
+        assert stage["y"] + stage["height"] <= player["y"], address
+        assert page.locator(LEGEND).evaluate("row => row.scrollWidth <= row.clientWidth"), address
         assert fits(page), address
         resized(page, *PHONE)
         assert fits(page), address

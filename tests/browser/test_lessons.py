@@ -41,6 +41,9 @@ def test_a_lesson_leads_from_its_first_part_to_its_last(
             match block:
                 case Prediction():
                     predicts(page, block)
+                    for concealed in part.shown.conceals:
+                        content = page.locator(f"{selector(part.shown.page, concealed)} > *").first
+                        expect(content).to_have_css("visibility", "visible")
                 case TryButtons():
                     tries(page, part, block)
                 case Check():
@@ -67,6 +70,8 @@ def shows_what_it_says(page: Page, lesson: Lesson, part: Part) -> None:
         expect(target).to_be_in_viewport()
     for hidden in (*lesson.hides, *shown.hides):
         assert page.locator(selector(shown.page, hidden)).locator("visible=true").count() == 0, hidden
+    for concealed in shown.conceals:
+        expect(page.locator(f"{selector(shown.page, concealed)} > *").first).to_have_css("visibility", "hidden")
 
 
 def predicts(page: Page, block: Prediction) -> None:

@@ -109,6 +109,23 @@ def test_a_live_page_is_steady_while_it_is_updated(page: Page, server: Server, s
 
 
 @pytest.mark.slow
+def test_the_map_stays_in_place_from_the_first_frame_to_the_end(
+    page: Page, server: Server, server_store: Store, template: Any
+) -> None:
+    config = server_store.run(template(steps=1_500, more={"probe": {"frame_steps": [0, 100, 1_500]}})).config
+    run_id = LocalEngine(server_store).submit(config)
+    settled(page, f"{server.url}/fine_tune?run={run_id}")
+    parts = [page.locator(one) for one in (".map-stage", ".map-player", ".live-figure", ".st-key-live_words")]
+    parts[0].wait_for()
+    first = [part.bounding_box() for part in parts]
+    assert not server_store.run(run_id).status.ended
+    wait_for(server_store, run_id, lambda run: run.status.ended)
+    expect(page.get_by_text("finished", exact=True)).to_be_visible()
+    expect(page.get_by_role("link", name="Use again")).to_be_visible()
+    assert [part.bounding_box() for part in parts] == first
+
+
+@pytest.mark.slow
 def test_words_are_typed_while_explore_follows_a_run(page: Page, server: Server, going: str) -> None:
     settled(page, f"{server.url}/explore?run={going}")
     field = page.get_by_role("textbox", name=re.compile("Search"))

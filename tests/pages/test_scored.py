@@ -147,7 +147,7 @@ def test_compare_draws_them_as_two_measures(opened: Opened, made: Made) -> None:
     runs = [made(0.9, None, name="learns"), made(1.0, 80, name="probed")]
     app = opened("compare", runs=",".join(runs), show="curves")
     chosen = next(w for w in app.multiselect if w.label == "Measures")
-    assert chosen.value == ["loss", "validation.accuracy", "validation.probe.accuracy"]
+    assert chosen.value == ["validation.accuracy", "validation.probe.accuracy", "loss"]
     assert {"Cosine within classes", "Cosine between classes"} <= set(chosen.options)
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 
 from core.experiments.protocols.registry import PROTOCOLS
 from core.experiments.report import levels_figure, report_html, summary
+from core.experiments.results import Reference
 from tests.core.experiments.conftest import Here, Make, shown
 from tests.core.experiments.instant import InstantEngine
 
@@ -101,6 +103,17 @@ class TestLevels:
         assert figure is not None
         [line] = figure["layout"]["shapes"]
         assert (line["label"]["text"], line["y0"]) == ("CE", results.cells[-1].mean)
+
+    def test_the_probe_is_a_line_where_all_cells_share_it(self, experiments: Here, design: Make) -> None:
+        experiments.begin(design(baseline={}))
+        found = shown(experiments)
+        for probes, expected in ((0.65, 0.65), [0.65]), ((0.65, 0.75), []):
+            of_cells = [
+                replace(cell, reference=Reference(probe)) for cell, probe in zip(found.cells, probes, strict=True)
+            ]
+            figure = levels_figure([replace(found, cells=tuple(of_cells))])
+            assert figure is not None
+            assert [line["y0"] for line in figure["layout"]["shapes"]] == expected
 
     def test_names_alone_have_no_axis(self, experiments: Here, design: Make) -> None:
         experiments.begin(design(axes=[{"setting": "preset", "values": ["ce", "ce-scl"]}], baseline={}))
