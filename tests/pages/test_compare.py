@@ -586,7 +586,8 @@ def test_the_same_example_has_one_id_in_all_runs_and_the_first_run_counts_from_0
 def framed(keys: Sequence[str]) -> Any:
     """Return the attributes of a run's frames that the alignment of maps uses."""
     probe = Probe(tuple(range(len(keys))), tuple(keys), (0,) * len(keys), ("only",))
-    return SimpleNamespace(probe=probe, key=tuple(keys))
+    run = SimpleNamespace(id="".join(keys), config=SimpleNamespace(branch=None))
+    return SimpleNamespace(probe=probe, key=tuple(keys), run=run)
 
 
 def test_a_map_is_turned_onto_the_first_at_the_last_common_step_and_never_stretched() -> None:

@@ -457,7 +457,7 @@ def test_a_contrastive_term_without_positives_is_said_once(
 def test_every_status_has_its_words_and_its_buttons(opened: Pages, folder: Path, draft: Draft) -> None:
     def seen(run_id: str) -> tuple[str, set[str]]:
         app = opened("fine_tune", run=run_id)
-        return words(app), {b.label for b in app.button} - {"New run"}
+        return words(app), {b.label for b in app.button} - {"New run", "Start the branch"}
 
     store, queued = made_run(folder, draft(), claim=False)
     text, buttons = seen(queued)
