@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from core.store import Store
+from core.store import Status, Store
 from core.workers import LocalEngine
 from tests.browser.conftest import Server
 from tests.browser.hostile import wait_for
@@ -112,14 +112,17 @@ def test_a_live_page_is_steady_while_it_is_updated(page: Page, server: Server, s
 def test_the_map_stays_in_place_from_the_first_frame_to_the_end(
     page: Page, server: Server, server_store: Store, template: Any
 ) -> None:
-    config = server_store.run(template(steps=1_500, more={"probe": {"frame_steps": [0, 100, 1_500]}})).config
+    config = server_store.run(template(steps=400, more={"probe": {"frame_steps": [0, 20, 400]}})).config
     run_id = LocalEngine(server_store).submit(config)
+    wait_for(server_store, run_id, lambda run: run.last_step > 20)
+    server_store.send(run_id, "pause")  # the run does not end before its page is drawn
+    wait_for(server_store, run_id, lambda run: run.status == Status.PAUSED)
     settled(page, f"{server.url}/fine_tune?run={run_id}")
     parts = [page.locator(one) for one in (".map-stage", ".map-player", ".live-figure", ".st-key-live_words")]
     parts[0].wait_for()
     first = [part.bounding_box() for part in parts]
-    assert not server_store.run(run_id).status.ended
-    wait_for(server_store, run_id, lambda run: run.status.ended)
+    server_store.send(run_id, "resume")
+    wait_for(server_store, run_id, lambda run: run.status == Status.FINISHED)
     expect(page.get_by_text("finished", exact=True)).to_be_visible()
     expect(page.get_by_role("link", name="Use again")).to_be_visible()
     assert [part.bounding_box() for part in parts] == first
