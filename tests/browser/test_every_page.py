@@ -37,7 +37,7 @@ from tests.browser.seen import (
 )
 from tests.cases import slow_but
 
-MAPS, LOSSES = ".map-stages", ".live-figure .xy"
+MAPS, LOSSES = ".map-stages", ".live-figure .xy .gridlayer"
 LAUNCH, TABLE = ".st-key-before_launch button", "[data-testid=stDataFrame] canvas"
 # Each page, and the elements that must be visible without scrolling; {0} and {1} are runs, {2} is an experiment.
 EMPTY: dict[str, tuple[str, ...]] = {
