@@ -79,7 +79,18 @@ def _replay() -> None:
         label_visibility="collapsed",
         **tied.by_default,
     )
-    st.caption(sentences([_(SHIPPED[name].about), *_comparison(name)]))
+    about = [_(SHIPPED[name].about)]
+    ours, theirs = (replay(one).separations[-1] for one in (name, BASELINE))
+    if name != BASELINE and ours is not None and theirs is not None:
+        about.append(
+            _(
+                "Within / between is the spread within classes over that between them; lower is better. It ends at "
+                "{ours}, with CE at {theirs} (one seed each).",
+                ours=f"{ours:.2f}",
+                theirs=f"{theirs:.2f}",
+            )
+        )
+    st.caption(sentences(about))
     map_view(
         replay_panels(name),
         key="home.map",
@@ -115,21 +126,6 @@ def replay(name: str) -> Replay:
 def _shown(name: str) -> list[str]:
     """Return the names of the replays that are drawn."""
     return list(dict.fromkeys((BASELINE, name)))
-
-
-def _comparison(name: str) -> list[str]:
-    """Compare the classes of a replay at its last frame with those of the baseline, in a sentence if there is one."""
-    ours, theirs = (replay(one).separations[-1] for one in (name, BASELINE))
-    if name == BASELINE or ours is None or theirs is None:
-        return []
-    return [
-        _(
-            "Within / between is the spread within classes over that between them; lower is better. It ends at {ours}, "
-            "with CE at {theirs} (one seed each).",
-            ours=f"{ours:.2f}",
-            theirs=f"{theirs:.2f}",
-        )
-    ]
 
 
 @cached(16)

@@ -307,7 +307,7 @@ class Trunk:
         self._room = limit
         self._lock, self._threads = threading.Lock(), torch.get_num_threads()
 
-    def branch(self) -> Encoder:
+    def encoder_copy(self) -> Encoder:
         """Return an encoder that has its own upper blocks and classifier, with the same initial weights each time."""
         return self._encoder.copy()
 

@@ -89,7 +89,7 @@ class Controls(Protocol):
         ...
 
 
-class Branch(NamedTuple):
+class CellEncoder(NamedTuple):
     """An encoder for one of several runs that share frozen blocks and take turns in drawing random numbers."""
 
     encoder: Encoder
@@ -119,7 +119,7 @@ def train(
     resume: bool = False,
     ranks: Ranks | None = None,
     trained: TrainedModel | None = None,
-    branch: Branch | None = None,
+    cell: CellEncoder | None = None,
 ) -> Iterator[Event]:
     """Fine-tune an encoder as `config` describes, and yield the events of the run.
 
@@ -135,12 +135,12 @@ def train(
         ranks: the processes of a distributed run. This process leads, and the others call `follow`.
         trained: receives the encoder and its trained weights once the run has finished. The run then saves no final
             checkpoint.
-        branch: an encoder that shares frozen blocks with those of other runs. Such a run saves only its last weights.
+        cell: an encoder that shares frozen blocks with those of other runs. Such a run saves only its last weights.
     Yields: Started, then Step, Frame, Evaluation, KnobTurned, Checkpointed and Notice as they happen, then Finished.
     Raises: TrainingError for a loss that is not finite; EncoderError if the encoder cannot be loaded.
     """
     controls = controls or NoControls()
-    run = _Run(config, data, checkpoints, cache or MemoryCache(), translations, start, resume, ranks, branch)
+    run = _Run(config, data, checkpoints, cache or MemoryCache(), translations, start, resume, ranks, cell)
     try:
         yield from run.events(controls, trained)
     finally:
@@ -182,9 +182,9 @@ class _Run:
         start: Path | None,
         resume: bool,
         ranks: Ranks | None,
-        branch: Branch | None = None,
+        cell: CellEncoder | None = None,
     ) -> None:
-        self.ranks, self.drawing = ranks, branch.drawing if branch else NO_TURNS
+        self.ranks, self.drawing = ranks, cell.drawing if cell else NO_TURNS
         self.config, self.checkpoints, self.cache = config, checkpoints, cache
         self.translations = translations
         self.frame_steps = frozenset(config.probe.frame_steps or ())
@@ -193,8 +193,8 @@ class _Run:
         self.machine = Machine(device, encoder_autocast(config.precision, device))
         data = with_back_translations(data, config.task, config.seed, kept=translations, device=device)
         self.data = data
-        if branch is not None:
-            encoder, self.tokenizer = branch.encoder, branch.tokenizer
+        if cell is not None:
+            encoder, self.tokenizer = cell.encoder, cell.tokenizer
         else:
             torch.manual_seed(config.seed)
             encoder, self.tokenizer = load_encoder(

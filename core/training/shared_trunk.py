@@ -26,7 +26,7 @@ from core.tasks.batches import make_sampler
 from core.tasks.dataset import Input
 from core.training.checkpoints import Checkpoints, random_states, restore_random_states
 from core.training.encode import encoder_autocast
-from core.training.loop import Branch, Controls, NoControls, device_of, train
+from core.training.loop import CellEncoder, Controls, NoControls, device_of, train
 from core.training.passes import Machine
 from core.training.trainable import frozen_blocks
 from core.training.untrained import Baseline, VectorCache, cache_key, weights_fingerprint
@@ -110,7 +110,7 @@ class _Group:
         )
         key = cache_key(config.encoder, weights_fingerprint(encoder), data, machine.arithmetic)
         self.baseline = Baseline(
-            config, data, self.trunk.branch(), tokenizer, autocast=machine.autocast, cache=cache, key=key
+            config, data, self.trunk.encoder_copy(), tokenizer, autocast=machine.autocast, cache=cache, key=key
         )
 
 
@@ -147,14 +147,14 @@ class Surface:
             if cell.trunk_key not in self._groups:
                 self._groups[cell.trunk_key] = _Group(cell, cache)
             group = self._groups[cell.trunk_key]
-            branch = Branch(group.trunk.branch(), group.trunk.tokenizer, group.drawing.copy())
+            encoder = CellEncoder(group.trunk.encoder_copy(), group.trunk.tokenizer, group.drawing.copy())
             self._runs[number] = train(
                 cell.config,
                 cell.data,
                 controls=cell.controls,
                 checkpoints=cell.checkpoints,
                 cache=cache,
-                branch=branch,
+                cell=encoder,
             )
 
     def events(self) -> Iterator[tuple[int, Event | Exception]]:

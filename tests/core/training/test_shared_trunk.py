@@ -168,17 +168,17 @@ class TestTrunk:
         encoder, tokenizer = load_encoder(config.encoder.id, classes=data.classes, max_length=32)
         return Trunk(encoder, tokenizer, len(encoder.blocks) - 1)
 
-    def test_a_branch_computes_what_the_encoder_does(self, trunk: Trunk) -> None:
+    def test_a_copy_computes_what_the_encoder_does(self, trunk: Trunk) -> None:
         texts = trunk.tokenizer(["a good film", "the story felt bad and long"])
-        plain = trunk.branch()
+        plain = trunk.encoder_copy()
         plain.trunk = None
         taps = Taps((len(plain.blocks),))
         with torch.no_grad():
-            ours, theirs = (one.encode(texts, taps).pooled[len(plain.blocks)] for one in (trunk.branch(), plain))
+            ours, theirs = (one.encode(texts, taps).pooled[len(plain.blocks)] for one in (trunk.encoder_copy(), plain))
         torch.testing.assert_close(ours, theirs)
 
-    def test_branches_share_frozen_weights_and_no_others(self, trunk: Trunk) -> None:
-        first, second = trunk.branch(), trunk.branch()
+    def test_copies_share_frozen_weights_and_no_others(self, trunk: Trunk) -> None:
+        first, second = trunk.encoder_copy(), trunk.encoder_copy()
         ours, theirs = dict(first.named_parameters()), dict(second.named_parameters())
         shared = {name for name in ours if ours[name] is theirs[name]}
         own = set(ours) - shared
@@ -191,7 +191,7 @@ class TestTrunk:
     def test_states_do_not_depend_on_the_order_of_requests(self, trunk: Trunk) -> None:
         texts = trunk.tokenizer(["a good film", "bad", "the story felt long and bad and good"])
         groups = [texts[:2], texts[2:]]
-        encoder = trunk.branch()
+        encoder = trunk.encoder_copy()
         one = Trunk(encoder.copy(), trunk.tokenizer, trunk.blocks, groups)
         other = Trunk(encoder.copy(), trunk.tokenizer, trunk.blocks, groups)
         at_once = one.states(texts)
