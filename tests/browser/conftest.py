@@ -24,6 +24,7 @@ from core.store import Store
 from core.store.work import RUNS
 from core.workers import LocalEngine
 from core.workers.job_kinds import queues
+from core.workers.jobs import Jobs
 from tests.browser.chromium import ARGUMENTS, install_chromium
 from tests.browser.hostile import hostile_draft
 from tests.browser.prepared import finished_runs
@@ -120,6 +121,16 @@ def server(session_server: Server) -> Iterator[Server]:
     """Yield the server shared by most tests. Runs that a module leaves behind end with it."""
     yield session_server
     session_server.stop_runs()
+
+
+@pytest.fixture(autouse=True)
+def no_job_left(session_server: Server) -> Iterator[None]:
+    """Cancel the jobs that a test leaves behind, since the next test's maps would queue behind them."""
+    yield
+    jobs = Jobs(session_server.store_folder)
+    for job in jobs.jobs():
+        if job.active:
+            jobs.cancel(job.id)
 
 
 @pytest.fixture(scope="module")
