@@ -13,6 +13,7 @@ from core.errors import ConfigError, EngineError, PlaygroundError
 from core.experiments.design import Cell, Design, parse_design
 from core.messages import Message, Text
 from core.store import Experiment, ExperimentRun, ExperimentTable, Status, Store, TaskLibrary
+from core.tasks import TaskData
 from core.workers import Engine, Jobs, build_engine
 from core.workers.limits import check_experiments, check_paths
 
@@ -21,6 +22,8 @@ FILL = "experiment"
 # A failed job is retried only after this delay, because its cause is likely to persist for a while.
 RETRY_S = 30.0
 Report = Callable[[int, int | None, Text], None]
+# The experiment, cell and seed of a run, its prepared config and its rows.
+_Prepared = tuple[tuple[str, int, int], RunConfig, TaskData]
 
 
 class Experiments:
@@ -197,21 +200,22 @@ def make_runs(engine: Engine, experiment_id: str, report: Report, most: int | No
     experiment = table.experiment(experiment_id)
     design = parse_design(experiment.design)
     todo = find_missing_runs(design, table.runs(experiment_id))[:most]
-    new = 0
+    new, prepared = 0, list[_Prepared]()
     for done, (cell, seed) in enumerate(todo):
         report(done, len(todo), f"{design.title_of(cell)}, seed {seed}")
         if not table.is_wanted(experiment_id):
             break
+        place = (experiment_id, cell.number, seed)
         try:
             draft = design.draft(cell, seed, _sources(design, table.runs(experiment_id), cell, seed))
-            new += _make(engine, table, (experiment_id, cell.number, seed), draft, experiment.owner)
+            prepared.append((place, *engine.prepared(draft)))
         except PlaygroundError as error:
-            if not table.is_wanted(experiment_id):
-                break
-            table.put_run(experiment_id, cell.number, seed, None, error.message)
+            table.put_run(*place, None, error.message)
         if not design.base.on_shared_trunk:
-            engine.dispatch()
-    engine.dispatch()
+            new += _queue(engine, table, prepared, experiment.owner)
+            prepared = []
+    # Cells that train together are queued together, so that one worker claims all of them.
+    new += _queue(engine, table, prepared, experiment.owner)
     report(len(todo), len(todo), "done")
     return new
 
@@ -231,21 +235,32 @@ def _sources(design: Design, runs: Sequence[ExperimentRun], cell: Cell, seed: in
     return {label: found}
 
 
-def _make(
-    engine: Engine, table: ExperimentTable, place: tuple[str, int, int], draft: RunConfig, owner: str | None
-) -> bool:
-    """Queue a run, or reuse an identical one. Returns: True if it is new."""
-    config, data = engine.prepared(draft)
-    same = engine.store.same_as(config)
-    run = None if same is None else engine.store.run(same)
-    if run is None or (run.status.resumable and run.owner != owner):  # a stopped run is restarted only by its owner
-        engine.queue(config, data, place, owner)
-        return True
-    table.put_run(*place, run.id)
-    if run.status.resumable:
-        with suppress(EngineError):  # another request may have resumed it
-            engine.store.requeue(run.id)
-    return False
+def _queue(engine: Engine, table: ExperimentTable, prepared: Sequence[_Prepared], owner: str | None) -> int:
+    """Queue runs in one transaction, or reuse identical ones. Returns: number of new runs."""
+    reused = []
+    try:
+        with engine.store.transaction():
+            for place, config, data in prepared:
+                same = engine.store.same_as(config)
+                run = None if same is None else engine.store.run(same)
+                if run is None or (
+                    run.status.resumable and run.owner != owner
+                ):  # only its owner restarts a stopped run
+                    engine.queue(config, data, place, owner)
+                else:
+                    reused.append((place, run))
+    except PlaygroundError as error:
+        for place, _config, _data in prepared:
+            if table.is_wanted(place[0]):
+                table.put_run(*place, None, error.message)
+        return 0
+    for place, run in reused:
+        table.put_run(*place, run.id)
+        if run.status.resumable:
+            with suppress(EngineError):  # another request may have resumed it
+                engine.store.requeue(run.id)
+    engine.dispatch()
+    return len(prepared) - len(reused)
 
 
 def job(request: dict[str, Any], store_folder: Path, progress: Report) -> dict[str, Any]:

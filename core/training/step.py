@@ -57,7 +57,8 @@ def compute_step(phase: Phase, step: int) -> StepGradients:
     if isinstance(cache, ShardedBatch):
         cache.backward(shared, phase.parameters)
     elif cache is not None:
-        cache.backward(shared)
+        with phase.drawing:  # it repeats the draws of dropout
+            cache.backward(shared)
     if shared is not None:
         measured |= shared.measures()
     norm = nn.utils.get_total_norm([p.grad for p in phase.parameters if p.grad is not None])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from core.artifacts.measures import FrameMeasures, measures_path
 from core.config import RunConfig
 from core.config.edit import LAMBDA, TEMPERATURE, apply_settings
 from core.errors import ConfigError
-from core.events import BASELINE, VALIDATION, Predictions
+from core.events import BASELINE, VALIDATION, Predictions, Step
 from core.experiments.design import Design, axis_of, parse_design
 from core.experiments.lifecycle import Experiments, make_runs
 from core.experiments.surface import (
@@ -33,6 +34,7 @@ from core.experiments.surface import (
 )
 from core.messages import clauses
 from core.store import ExperimentTable, Status, Store
+from core.store.attempt import Attempt
 from core.store.liveness import liveness_of
 from core.tasks import TaskData
 from core.workers import LocalEngine
@@ -89,6 +91,23 @@ def test_without_contrast_the_temperature_is_inert(draft: Drafts, data: TaskData
     assert drafts[1] != drafts[3]
 
 
+def test_cells_appear_all_at_once(surface: Design, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another process that dispatches meanwhile would give the first ones to a worker of their own."""
+    engine = InstantEngine(Store(tmp_path / "runs"))
+    engine.holding = True
+    elsewhere, seen, queue = Store(engine.store.folder), [], engine.queue
+
+    def queue_and_look(*arguments: Any) -> str:
+        made = queue(*arguments)
+        seen.append(len(elsewhere.runs()))
+        return made
+
+    monkeypatch.setattr(engine, "queue", queue_and_look)
+    Experiments(engine).begin(surface)
+    assert seen == [0] * 8
+    assert len(elsewhere.runs()) == 8
+
+
 def test_the_cells_of_a_seed_train_in_one_process(
     surface: Design, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -139,6 +158,32 @@ def test_a_stopped_cell_starts_again_and_ends_where_it_would_have(
     ]
     assert {len(curve) for curve in curves} == {surface.base.steps}
     assert engine.store.run(first).status == Status.FINISHED
+
+
+def test_a_cell_that_lacks_memory_is_trained_again_in_smaller_parts(
+    surface: Design, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = LocalEngine(Store(tmp_path / "runs"))
+    monkeypatch.setattr(LocalEngine, "dispatch", lambda _: None)
+    found = Experiments(engine)
+    experiment_id = found.begin(surface.revised(seeds=[0]))
+    short = str(found.table.runs(experiment_id)[1].run_id)
+    write_steps = Attempt.steps
+
+    def write_or_run_out(attempt: Attempt, steps: Sequence[Step]) -> None:
+        if (attempt.run_id, attempt.number, steps[-1].step) == (short, 1, 3):
+            raise MemoryError
+        write_steps(attempt, steps)
+
+    monkeypatch.setattr(Attempt, "steps", write_or_run_out)
+    for statuses in ({Status.QUEUED, Status.FINISHED}, {Status.FINISHED}):
+        claim = engine.store.claim_next([0], liveness_of())
+        assert claim is not None
+        work(engine.store.folder, claim)
+        assert {run.status for run in found.table.runs(experiment_id)} == statuses
+    run = engine.store.run(short)
+    assert run.config.phases[0].micro_batch == surface.base.phases[0].batch_size // 2
+    assert len(engine.store.steps(short)) == surface.base.steps
 
 
 def test_cells_are_claimed_together_past_slots_and_limits(surface: Design, tmp_path: Path) -> None:

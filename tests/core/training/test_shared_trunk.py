@@ -76,7 +76,11 @@ def test_cells_learn_as_each_does_alone(prepared: list[tuple[RunConfig, TaskData
         assert isinstance(events[-1], Finished)
 
 
-def test_threads_and_neighbours_change_no_bit(prepared: list[tuple[RunConfig, TaskData]], two_threads: None) -> None:
+@pytest.mark.parametrize("micro_batch", [None, 2])  # a cell that lacked memory is trained in micro-batches
+def test_threads_and_neighbours_change_no_bit(
+    prepared: list[tuple[RunConfig, TaskData]], two_threads: None, micro_batch: int | None
+) -> None:
+    prepared = [(apply_settings(config, {"micro_batch": micro_batch}), data) for config, data in prepared]
     both = trained(cells_of(prepared))
     torch.set_num_threads(1)
     [alone] = trained(cells_of(prepared[2:]))
