@@ -13,16 +13,18 @@ from core.errors import ConfigError
 from core.figures.panels import Place, axes_of, axis_name, stack_panels
 from core.figures.smoothing import RAW, Smoothing, smoothed
 from core.figures.template import (
+    QUIET,
     Figure,
     axis_heading,
     band,
     base_layout,
     class_colour,
     curve,
+    note,
     short_text,
     thin_indices,
 )
-from core.messages import Message
+from core.messages import Message, _
 from core.quantities import PERCENT_FORMAT, PERCENT_TICKS
 
 MOST_RUNS = 6
@@ -32,6 +34,7 @@ GAP = 0.07
 FAINT = 0.25
 BAND_OPACITY = 0.15
 LEGEND_WIDTH = 36
+BRANCH_LINE = {"color": QUIET, "width": 1.2, "dash": "dot"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +76,7 @@ def compare_figure(
     *,
     axis: str,
     smoothing: Smoothing = RAW,
+    branch_at: float | None = None,
     revision: str,
 ) -> Figure:
     """Draw measures of 1 to 6 runs, stacked over one axis.
@@ -81,6 +85,7 @@ def compare_figure(
         names: one per run; untrusted text.
         axis: title of the x axis.
         smoothing: applied to curves of single runs; a mean over seeds is drawn unsmoothed.
+        branch_at: position at which branches leave their parent, marked by a line; None for other runs.
         revision: Plotly keeps the zoom as long as this is unchanged.
     Raises: ConfigError for more than six runs, or an invalid amount of smoothing.
     """
@@ -108,13 +113,17 @@ def compare_figure(
             traces.append(_line(one.x, values, run, name, number) | more)
             in_legend.add(run)
     places = stack_panels(range(1, len(panels) + 1), GAP)
+    titles = [place.title(short_text(panel.title, 60)) for panel, place in zip(panels, places, strict=True)]
+    marks = [] if branch_at is None or not panels else [branch_at]
+    font = {"size": 11, "color": QUIET}
     layout = base_layout(
         uirevision=revision,
         hovermode="x unified",
         dragmode="zoom",
+        shapes=[place.upright(at, BRANCH_LINE) for at in marks for place in places],
         margin={"l": 60, "r": 12, "t": 52, "b": 40},
         legend={"orientation": "h", "x": 0, "y": 1.03, "yanchor": "bottom", "font": {"size": 12}},
-        annotations=[place.title(short_text(panel.title, 60)) for panel, place in zip(panels, places, strict=True)],
+        annotations=[*titles, *(note(_("branch"), at, 0, "bottom", font, xref="x") for at in marks)],
         **_axes(panels, places, axis),
     )
     return {"data": traces, "layout": layout}

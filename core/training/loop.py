@@ -67,7 +67,7 @@ from core.training.untrained import (
 )
 from core.weight_files import state_path
 
-# Maximum size of the state kept at a frame, and of all states of a run.
+# Maximum size of the state kept at a frame when all weights learn, and of all states of a run.
 STATE_BYTES_MAX, STATES_BYTES_MAX = 50 * 2**20, 200 * 2**20
 NOT_FINITE = {
     LOSS: N_("The loss of step {step} is {value}: lower the learning rate, or raise the temperature."),
@@ -505,9 +505,9 @@ class _Run:
         return weights_of(self.encoder, self.learned | self._learning()) | self.phase.state() | random_states()
 
     def _keep_state(self, checkpoints: Checkpoints) -> None:
-        """Keep the state of a frame for branches, if it is small and steps remain; of many, keep only some.
+        """Keep the state of a frame for branches, if it is small or part of the weights learns, and steps remain.
 
-        A branch at another frame repeats the steps since the last kept state.
+        Of many states, only some are kept. A branch at another frame repeats the steps since the last kept state.
         """
         if self.step == self.config.steps or self.config.on_shared_trunk:
             return
@@ -515,7 +515,8 @@ class _Run:
         size = sum(tensor.numel() * tensor.element_size() for tensor in state.values())
         frames = sorted(self.frame_steps)
         interval = math.ceil(len(frames) * size / STATES_BYTES_MAX)
-        if size <= STATE_BYTES_MAX and frames.index(self.step) % interval == 0:
+        cheap = size <= STATE_BYTES_MAX or self.phase.config.trainable.part in ("last_blocks", "lora")
+        if cheap and frames.index(self.step) % interval == 0:
             with suppress(TrainingError):  # a full disk costs the branch some time
                 checkpoints.write(state_path(checkpoints.folder, self.step), self.step, state)
 

@@ -33,7 +33,8 @@ def branch_form(engine: Engine, run: RunRecord, step: int) -> None:
     key = f"branch.{run.id}"
     with st.popover(_("Branch here"), icon=":material/call_split:", key=key):
         st.caption(_("Continue from this frame with other settings, and compare both futures."))
-        near = max((one for one in steps if one <= step), default=steps[0])
+        wanted = step if step < run.steps else run.steps // 2
+        near = max((one for one in steps if one <= wanted), default=steps[0])
         # Another frame on the map is another suggestion.
         columns = st.columns(2)
         at = columns[0].selectbox(

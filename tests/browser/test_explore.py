@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from core.config import BranchConfig
+from core.store import Store
 from tests.browser.conftest import Server
 from tests.browser.hostile import HOSTILE, nothing_ran
 from tests.browser.seen import JOB_MS, quiet
@@ -196,3 +198,26 @@ def test_layers_are_scrubbed_like_steps(page: Page, server: Server, hostile_run:
     expect(page.locator(".map-moment")).to_have_text(re.compile("^Layer 2"), timeout=JOB_MS)
     page.get_by_role("button", name="Previous frame").click()
     expect(page.locator(".map-moment")).to_have_text(re.compile("^Layer 1"))
+
+
+@pytest.mark.slow
+def test_a_branch_goes_on_with_another_temperature_beside_its_parent(
+    page: Page, server: Server, server_store: Store, hostile_run: str
+) -> None:
+    opened(page, server, hostile_run)
+    page.get_by_role("button", name="Branch here").click()
+    # The last frame has no steps after it, so the form suggests one in the middle.
+    steps = [step for step in server_store.frame_steps(hostile_run) if step <= 6]
+    expect(page.get_by_role("combobox", name="After step")).to_be_visible()
+    slider = page.get_by_role("slider", name="Temperature τ").last
+    slider.focus()
+    slider.press("ArrowLeft")
+    quiet(page)
+    page.get_by_role("button", name="Start the branch").click()
+    page.wait_for_url(re.compile("/compare"))
+    branch = server_store.runs()[0]
+    assert branch.config.branch == BranchConfig(run=hostile_run, step=steps[-1])
+    [turn] = branch.config.knob_turns
+    assert (turn.step, turn.name) == (steps[-1] + 1, "temperature")
+    expect(page.get_by_text("branch", exact=True).first).to_be_visible()
+    nothing_ran(page)

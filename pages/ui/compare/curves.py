@@ -9,6 +9,7 @@ import streamlit as st
 
 from core.artifacts.measures import read_measures
 from core.artifacts.seeds import seed_groups
+from core.config.branches import shared_steps
 from core.config.compare import is_loss, same_loss
 from core.config.score_source import scorers
 from core.events import GRADIENT_NORM, LOSS, SHARED_COSINE, OfTerm, Step
@@ -142,9 +143,20 @@ def curves(store: Store, runs: Sequence[Compared]) -> None:
                 smooth=not name.startswith((VALIDATION, MEASURE)),
             )
         )
+    # Equal steps may take different times, so the branch is at no single point of a time axis.
+    branch_at, shared = None, shared_steps({one.run.id: one.config for one in runs})
+    if shared is not None and len(runs) > 1 and axis != "time":
+        [branch_at] = axis_positions(axis, [shared], total_steps=runs[0].run.steps)
     revision = f"{axis} {' '.join(chosen)} {' '.join(one.run.id for one in runs)}"
     live_figure(
-        compare_figure(panels, names, axis=axis_title(axis), smoothing=smoothing, revision=revision),
+        compare_figure(
+            panels,
+            names,
+            axis=axis_title(axis),
+            smoothing=smoothing,
+            branch_at=branch_at,
+            revision=revision,
+        ),
         key="compare.figure",
         height=PANEL_PX * len(panels) + AROUND_PX,
         description=_(

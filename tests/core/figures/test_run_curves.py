@@ -66,6 +66,17 @@ def test_more_runs_than_can_be_told_apart_are_refused() -> None:
         drawn(loss(*(made() for _ in range(7))))
 
 
+def test_a_line_in_every_panel_marks_where_branches_leave_their_parent() -> None:
+    panels = [loss(made(), made()), MeasurePanel("Accuracy", [made(), made()])]
+    figure = compare_figure(panels, ["a", "b"], axis="step", branch_at=12.0, revision="these")
+    assert [(line["x0"], line["x1"], line["yref"]) for line in figure["layout"]["shapes"]] == [
+        (12.0, 12.0, "y domain"),
+        (12.0, 12.0, "y2 domain"),
+    ]
+    assert "branch" in [note["text"] for note in figure["layout"]["annotations"]]
+    go.Figure(figure)
+
+
 class TestPanels:
     FIGURE = drawn(
         loss(made(), None, made()), MeasurePanel("Accuracy", [made(), made(), None], percent=True), loss(*[None] * 3)

@@ -14,6 +14,7 @@ from safetensors.torch import load_file
 
 from core.advice.prepare import prepare
 from core.config import RunConfig, parse_config
+from core.config.edit import apply_settings
 from core.config.objective import mixed_objective
 from core.config.plan import learning_rate_factor
 from core.encoders.model import Encoder, load_encoder
@@ -623,3 +624,6 @@ def test_states_of_frames_are_kept_within_a_limit(
         found = sorted(folder.glob("state-*"))
         assert [int(path.stem.removeprefix("state-")) for path in found] == kept
         size = size or sum(tensor.nbytes for tensor in load_file(found[0]).values())
+    few = apply_settings(draft(more=frames), {"trainable.part": "last_blocks", "trainable.blocks": 1})
+    events_of(few, checkpoints=Checkpoints(tmp_path / "few"))
+    assert len(list((tmp_path / "few").glob("state-*"))) == 3  # also above the limit of a state
