@@ -23,9 +23,16 @@ RELATIVE_LAYERS = {
     "last": N_("Last"),
     # Translators: of an encoder's layers.
     "last_third": N_("Last third"),
+    "middle_third": N_("Middle third"),
+    "first_third": N_("First third"),
     # Translators: every third of an encoder's layers.
     "every_third": N_("Every third"),
+    # Translators: layers 6, 8, 10 and 12 of 12.
+    "upper_alternate": N_("Every other, up to the last"),
+    # Translators: all layers of an encoder.
+    "every": N_("Every one"),
 }
+EMBEDDINGS = 0  # as a layer
 # Placeholder for a number that `prepare` computes from the rest of the run.
 AUTO = "auto"
 
@@ -68,7 +75,7 @@ class Parameter:
     @property
     def values_in_words(self) -> dict[Any, str]:
         """Display texts by value, translated; values without one are shown unchanged."""
-        layers = RELATIVE_LAYERS if self.kind == "layers" else {}
+        layers: dict[Any, str] = {**RELATIVE_LAYERS, (EMBEDDINGS,): N_("Embeddings")} if self.kind == "layers" else {}
         left_open = {AUTO: self.automatic} if self.automatic else {}
         words = {**layers, **left_open, **(self.choices or {}), **self.words}
         return {value: _(word) for value, word in words.items()}
@@ -103,10 +110,12 @@ class Parameter:
                 if isinstance(value, str) and value in RELATIVE_LAYERS:
                     return value
                 blocks = tuple(value) if isinstance(value, list | tuple) else ()
-                if not blocks or not all(type(block) is int and 1 <= block <= 100 for block in blocks):
-                    names = tuple(RELATIVE_LAYERS)
+                if not blocks or not all(type(block) is int and EMBEDDINGS <= block <= 100 for block in blocks):
                     raise ConfigError(
-                        field, value, "choose {names}, or give block numbers such as [2, 4].", names=names
+                        field,
+                        value,
+                        "choose {names}, or give block numbers such as [2, 4]; 0 is the embeddings.",
+                        names=tuple(RELATIVE_LAYERS),
                     )
                 return tuple(sorted(set(blocks)))
             case _:
@@ -195,22 +204,27 @@ def check_parameters(
 
 
 def resolve_layers(choice: str | Sequence[int], blocks: int, field: str = "layers") -> tuple[int, ...]:
-    """Return the numbers of the chosen blocks, ascending, from 1 to `blocks`; "layer l" is the output of block l.
+    """Return the numbers of the chosen layers, ascending; "layer l" is the output of block l, 0 that of the embeddings.
 
     Raises: ConfigError for a block that the encoder does not have.
     """
-    if choice == "last":
-        return (blocks,)
-    if choice == "last_third":
-        return tuple(range(blocks - -(-blocks // 3) + 1, blocks + 1))
-    if choice == "every_third":
-        return tuple(range((blocks - 1) % 3 + 1, blocks + 1, 3))
-    numbers = tuple(int(n) for n in choice)
+    third = -(-blocks // 3)  # rounded up
+    middle = (blocks - third) // 2
+    named = {
+        "last": range(blocks, blocks + 1),
+        "last_third": range(blocks - third + 1, blocks + 1),
+        "middle_third": range(middle + 1, middle + third + 1),
+        "first_third": range(1, third + 1),
+        "every_third": range((blocks - 1) % 3 + 1, blocks + 1, 3),
+        "upper_alternate": range(blocks - 2 * (third - 1), blocks + 1, 2),
+        "every": range(1, blocks + 1),
+    }
+    numbers = tuple(named[choice] if isinstance(choice, str) else map(int, choice))
     if max(numbers) > blocks:
         raise ConfigError(
             field,
             max(numbers),
-            "the encoder has {blocks}; give 1 to {last}.",
+            "the encoder has {blocks}; give 0 to {last}.",
             blocks=Message("{count} block", "{count} blocks", count=blocks),
             last=blocks,
         )

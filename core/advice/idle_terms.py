@@ -24,7 +24,8 @@ STEPS_IN_A_ROW = 5
 
 def inert_terms(phase: PhaseConfig, blocks: int) -> tuple[str, ...]:
     """Return the labels of weighted terms that cannot move any weight because everything they contrast is frozen."""
-    frozen = phase.trainable.frozen(blocks)
+    # The embeddings, layer 0, learn only if everything does.
+    frozen = -1 if phase.trainable.part == "all" else phase.trainable.frozen(blocks)
     counted = [term for term in plan_phase(phase.objective, blocks).terms if term.groups and term.term.weight > 0]
     return tuple(term.term.entry.label for term in counted if term.highest_block(blocks) <= frozen)
 

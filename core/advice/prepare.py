@@ -34,6 +34,7 @@ from core.errors import ConfigError, TaskError, quote_value
 from core.messages import Message, Text
 from core.models.own_pooling import own_pooling
 from core.models.source import EncoderShape, bundled_note, encoder_shape, is_local
+from core.parameters import EMBEDDINGS
 from core.tasks import TaskData, load_task
 from core.tasks.batches import SMALLEST_BALANCED
 
@@ -119,6 +120,7 @@ def prepare(
     phases = tuple(
         _phase(phase, learned, shape, f"phases.{number}." if two else "") for number, phase in enumerate(counted_phases)
     )
+    _check_embeddings(phases, encoder)
     _check_phases(phases, [task.sampler, *(change.sampler for change in draft.changes)])
     config = draft.model_copy(update={"task": task, "encoder": encoder, "phases": phases})
     changes = tuple(
@@ -216,6 +218,19 @@ def _trainable_problems(phase: PhaseConfig, shape: EncoderShape) -> Iterator[Pro
             count=learning,
         )
         yield "trainable.reinitialised_blocks", trainable.reinitialised_blocks, remedy
+
+
+def _check_embeddings(phases: Sequence[PhaseConfig], encoder: EncoderConfig) -> None:
+    """Check that no contrast reads first tokens of the embeddings. Raises: ConfigError."""
+    for term in (term for phase in phases for term in phase.objective.terms):
+        chosen = [term.layers, *(view.parameters.get("layers", ()) for view in term.views)]
+        if encoder.pooling == "cls" and any(EMBEDDINGS in layers for layers in chosen if isinstance(layers, tuple)):
+            raise ConfigError(
+                f"{term.loss}.layers",
+                EMBEDDINGS,
+                "the first token has the same embedding in every text; give layers from 1, or set encoder.pooling to "
+                "mean.",
+            )
 
 
 def _learning_problems(phase: PhaseConfig, plan: Plan, shape: EncoderShape) -> Iterator[Problem]:

@@ -27,7 +27,11 @@ LAST = -1
 NAMED_LAYERS = {
     "last": N_("the last layer"),
     "last_third": N_("the last third of the layers"),
+    "middle_third": N_("the middle third of the layers"),
+    "first_third": N_("the first third of the layers"),
     "every_third": N_("every third layer"),
+    "upper_alternate": N_("every other layer up to the last"),
+    "every": N_("every layer"),
 }
 
 

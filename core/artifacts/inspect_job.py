@@ -12,7 +12,7 @@ import torch
 from scipy.special import softmax
 
 from core.artifacts.cache import load_or_compute
-from core.artifacts.layers import layer_count, layers_path, write_layers
+from core.artifacts.layers import layer_numbers, layers_path, write_layers
 from core.artifacts.measures import PAIRS_MAX, SimilarityScores, similarity_path
 from core.artifacts.sentence import (
     END_TEXTS,
@@ -34,6 +34,7 @@ from core.encoders.taps import Taps
 from core.errors import ConfigError, TaskError, quote_value
 from core.events import FloatArray, TokenText
 from core.messages import Message
+from core.parameters import EMBEDDINGS
 from core.representation.metrics import spearman_similarity
 from core.settings import settings
 from core.store import RunRecord, Store, TaskLibrary
@@ -136,20 +137,28 @@ def _layers(store: Store, run: RunRecord, request: Mapping[str, Any], progress: 
     step, folder = _parse_request_step(request), store.run_folder(run.id)
     encoder, tokenizer = load_at(store, run, step)
     stamp = weight_stamps(store, run)[step]
-    if layer_count(folder, step, stamp) == 0:
+    if not layer_numbers(folder, step, stamp):
         data = TaskSource(store.folder).rows_of(run.config.task, run.config.seed)
         assert run.probe is not None
         train = data.train.take(probe_rows(len(data.train), run.config.probe.train_size or 0))
         texts = [*data.validation.inputs[: run.probe.held_out], *train.inputs]
-        write_layers(folder, step, _all_layers(encoder, tokenizer, texts, run.config.precision, progress), stamp)
+        # The first token has the same embedding in every text.
+        first = 1 if encoder.pooling == "cls" else EMBEDDINGS
+        layers = _all_layers(encoder, tokenizer, texts, run.config.precision, progress, first)
+        write_layers(folder, step, layers, stamp, first)
     return layers_path(folder, step), [step]
 
 
 def _all_layers(
-    encoder: Encoder, tokenizer: Tokenizer, texts: Sequence[Text], precision: Precision, progress: Progress
+    encoder: Encoder,
+    tokenizer: Tokenizer,
+    texts: Sequence[Text],
+    precision: Precision,
+    progress: Progress,
+    first: int,
 ) -> FloatArray:
-    """Compute the pooled vectors [L, N, H] after every block, in batches like those of a frame."""
-    tokens, every = tokenizer(texts), tuple(range(1, len(encoder.blocks) + 1))
+    """Compute the pooled vectors [L, N, H] of every layer from `first` on, in batches like those of a frame."""
+    tokens, every = tokenizer(texts), tuple(range(first, len(encoder.blocks) + 1))
     order = sorted(range(len(tokens)), key=lambda i: -len(tokens[i].ids))
     found = np.empty((len(every), len(texts), encoder.base.config.hidden_size), np.float32)
     with torch.inference_mode(), encoder_autocast(precision, torch.device("cpu")):
@@ -158,7 +167,7 @@ def _all_layers(
             batch = order[start : start + ENCODE_BATCH]
             pooled = encoder.encode([tokens[i] for i in batch], Taps(every)).pooled
             for layer in every:
-                found[layer - 1, batch] = pooled[layer].numpy()
+                found[layer - first, batch] = pooled[layer].numpy()
     return found
 
 

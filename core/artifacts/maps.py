@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from core.artifacts.cache import numbered, read, write
-from core.artifacts.layers import layer_count, layer_vectors
+from core.artifacts.layers import layer_numbers, layer_vectors
 from core.artifacts.weights import probe_of
 from core.errors import ConfigError, StoreError
 from core.events import FloatArray
@@ -33,7 +33,7 @@ class MapSource:
     """The frames of a sequence of maps: the steps of a run, or the layers of one step.
 
     Attributes:
-        planned: numbers of all planned frames (steps, or layers 1 … L); present: numbers of the frames that exist.
+        planned: numbers of all planned frames (steps, or layers); present: numbers of the frames that exist.
         ended: whether no more frames will come.
         read: returns the vectors [N, H] of a frame; raises StoreError.
         stamp: changes when existing frames change.
@@ -105,7 +105,7 @@ def steps_source(store: Store, run: RunRecord, present: tuple[int, ...] | None =
 def layers_source(store: Store, run: RunRecord, step: int) -> MapSource:
     """Return the layers of a run at a step as a source. Raises: StoreError before they are computed."""
     folder = store.run_folder(run.id)
-    numbers = tuple(range(1, layer_count(folder, step) + 1))
+    numbers = layer_numbers(folder, step)
     if not numbers:
         raise StoreError(
             "The layers of run {run} at step {step} are not computed yet: request them first.", run=run.id, step=step

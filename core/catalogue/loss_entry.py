@@ -196,7 +196,7 @@ CONTRAST = (
         "last",
         N_(
             "Blocks whose output is contrasted: one loss per block, averaged. Layers are numbered from 1, the first "
-            "block."
+            "block; 0 is the embeddings."
         ),
         kind="layers",
     ),

@@ -15,7 +15,7 @@ from core.catalogue.views import VIEWS, ViewEntry
 from core.config.fields import Section, build
 from core.errors import ConfigError
 from core.messages import N_, Message, Text, _, join_list
-from core.parameters import AUTO, Value, check_parameters, integer_setting, number
+from core.parameters import AUTO, EMBEDDINGS, Value, check_parameters, integer_setting, number
 
 WEIGHT_MAX = 1000.0
 
@@ -161,6 +161,8 @@ def _level_problems(term: TermConfig) -> Iterator[Problem]:
     if term.level == "logits" and term.layers != "last":
         remedy = N_("only the last layer reaches the classifier, whose output is contrasted here; choose last.")
         yield "layers", term.layers, remedy
+    if term.level == "token" and isinstance(term.layers, tuple) and EMBEDDINGS in term.layers:
+        yield "layers", term.layers, N_("tokens are chosen by the attention of a block; give layers from 1.")
     if term.level == "logits" and values["projection"] != "none":
         remedy = N_("the classifier's output has no projection head; choose none, or another level than logits.")
         yield "projection", values["projection"], remedy

@@ -219,7 +219,7 @@ class Encoder(PlainEncoder):
         self, batch: PackedBatch, taps: Taps, change: Callable[..., Tensor] | None, states: Tensor | None, start: int
     ) -> Encoded:
         counts = dict(taps.tokens)
-        top = max([*taps.layers, *counts, *taps.attention])
+        top = max([1, *taps.layers, *counts, *taps.attention])
         # Without token taps on the highest block, only its first tokens are used.
         first_only = self.pooling == "cls" and self.family.bert_blocks and self._sdpa and top not in counts
         found = Encoded({}, {}, {})
@@ -251,7 +251,13 @@ class Encoder(PlainEncoder):
 
                 return read
 
-            for layer in {*taps.layers, *attended}:
+            if 0 in taps.layers:
+                # Before the first block, because some families widen the output of the embedding module.
+                before = self.blocks[0].register_forward_pre_hook(
+                    lambda _module, inputs: reader_of(0)(None, None, inputs[0])
+                )
+                stack.enter_context(before)
+            for layer in {*taps.layers, *attended} - {0}:
                 module = output_module(self.base, self.family, layer)
                 stack.enter_context(module.register_forward_hook(reader_of(layer)))
             self._last_hidden(batch)

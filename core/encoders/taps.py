@@ -30,6 +30,8 @@ EmbeddingChange = Callable[[Tensor, Tensor, Tensor], Tensor]
 class Taps:
     """The outputs to return. Layer l is the output of block l, 1 to L, and its attention is that of the block.
 
+    Layer 0, the output of the embeddings, has pooled vectors only.
+
     Attributes:
         layers: layers whose pooled vectors are returned; empty means the last one.
         tokens: (layer, k) pairs; each returns the block's outputs at the k tokens that [CLS] attends to most.
@@ -48,14 +50,16 @@ class Taps:
     def validate(self, blocks: int, start: int) -> Taps:
         """Validate the taps and fill in the last layer.
 
-        Raises: ValueError for a layer outside start + 1 to blocks, a layer tapped twice, or k below 1.
+        Raises: ValueError for a layer that a pass from `start` does not compute, a layer tapped twice, or k below 1.
         """
         layers = self.layers or (blocks,)
         token_layers = [layer for layer, _ in self.tokens]
+        embeddings = start == 0
         for name, numbers in (("layers", layers), ("tokens", token_layers), ("attention", self.attention)):
+            lowest = start + 1 - (embeddings and name == "layers")
             for layer in numbers:
-                if not start < layer <= blocks:
-                    raise ValueError(f"{name} = {layer}: expected a layer from {start + 1} to {blocks}")
+                if not lowest <= layer <= blocks:
+                    raise ValueError(f"{name} = {layer}: expected a layer from {lowest} to {blocks}")
             if len(set(numbers)) < len(numbers):
                 raise ValueError(f"{name} = {list(numbers)}: expected each layer once")
         for layer, k in self.tokens:

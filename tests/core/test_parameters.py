@@ -8,7 +8,15 @@ from typing import Any
 import pytest
 
 from core.errors import ConfigError
-from core.parameters import LONGEST_NAME, Parameter, check_parameters, integer_setting, number, resolve_layers
+from core.parameters import (
+    LONGEST_NAME,
+    RELATIVE_LAYERS,
+    Parameter,
+    check_parameters,
+    integer_setting,
+    number,
+    resolve_layers,
+)
 from tests.cases import each
 
 TAU = Parameter("tau", "τ", 0.3, "", low=0.0, high=100.0, above=True)
@@ -58,7 +66,7 @@ def test_a_value_within_bounds_is_kept_in_its_own_type(parameter: Parameter, val
         (VARIANT, ["mean", ["out"], None, 1]),
         (SWITCH, [0, 1, "yes", None]),
         (NAME, ["", "  ", "x" * (LONGEST_NAME + 1), 3, None]),
-        (LAYERS, ["first", [], [0], [101], [1.0], [True], ["last"], 3, None]),
+        (LAYERS, ["first", [], [-1], [101], [1.0], [True], ["last"], 3, None]),
     ],
 )
 def test_a_value_out_of_bounds_is_refused_with_field_and_value(parameter: Parameter, values: list[object]) -> None:
@@ -101,7 +109,11 @@ class TestChecked:
         ("last", {1: (1,), 6: (6,), 24: (24,)}),
         ("last_third", {1: (1,), 2: (2,), 4: (3, 4), 6: (5, 6), 12: (9, 10, 11, 12)}),
         ("every_third", {1: (1,), 2: (2,), 4: (1, 4), 6: (3, 6), 12: (3, 6, 9, 12)}),
-        ((1, 3), {3: (1, 3), 12: (1, 3)}),
+        ("middle_third", {1: (1,), 2: (1,), 4: (2, 3), 6: (3, 4), 12: (5, 6, 7, 8)}),
+        ("first_third", {1: (1,), 2: (1,), 4: (1, 2), 6: (1, 2), 12: (1, 2, 3, 4)}),
+        ("upper_alternate", {1: (1,), 2: (2,), 4: (2, 4), 6: (4, 6), 12: (6, 8, 10, 12)}),
+        ("every", {1: (1,), 4: (1, 2, 3, 4)}),
+        ((0, 3), {3: (0, 3), 12: (0, 3)}),
     ],
 )
 def test_layers_by_place_follow_the_number_of_blocks(choice: Any, by_blocks: dict[int, tuple[int, ...]]) -> None:
@@ -109,18 +121,18 @@ def test_layers_by_place_follow_the_number_of_blocks(choice: Any, by_blocks: dic
         assert resolve_layers(choice, blocks) == expected
 
 
-@each("choice", ["last", "last_third", "every_third"])
-def test_a_relative_choice_has_the_last_block_and_stays_within_the_encoder(choice: str) -> None:
+@each("choice", RELATIVE_LAYERS)
+def test_a_relative_choice_stays_within_the_encoder(choice: str) -> None:
     for blocks in range(1, 25):
         layers = resolve_layers(choice, blocks)
-        assert layers[-1] == blocks
+        assert layers[-1] == blocks or choice in ("first_third", "middle_third")
         assert layers[0] >= 1
         assert list(layers) == sorted(set(layers))
 
 
 def test_a_layer_that_the_encoder_lacks_is_named() -> None:
     with pytest.raises(
-        ConfigError, match=r"^supcon\.layers = 12 cannot be used: the encoder has 6 blocks; give 1 to 6\.$"
+        ConfigError, match=r"^supcon\.layers = 12 cannot be used: the encoder has 6 blocks; give 0 to 6\.$"
     ):
         resolve_layers((2, 12), 6, "supcon.layers")
 

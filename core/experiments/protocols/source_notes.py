@@ -160,6 +160,7 @@ ENTRIES = (
                 levels=tuple(
                     Level(label=label, settings={"objective.terms.0.layers": name})
                     for name, label in RELATIVE_LAYERS.items()
+                    if name != "every"  # the notes' six
                 ),
             ),
             Axis(

@@ -33,7 +33,8 @@ from core.experiments.shared_settings import shared_settings
 from core.experiments.surface import STEPS as SURFACE_STEPS
 from core.experiments.surface import TRAIN_ROWS, surface_design
 from core.messages import N_, _, join_label
-from core.parameters import Parameter, Value
+from core.models.source import encoder_shape
+from core.parameters import RELATIVE_LAYERS, Parameter, Value
 from core.workers.run_rows import TaskSource
 from pages.ui import reads, state
 from pages.ui.address import Experiments, FineTune, Item, positive_number, split
@@ -203,28 +204,16 @@ def _axis(
         return None
     setting = offered[path]
     with right:
-        chosen = _values(setting, path, values)
+        chosen = _values(setting, path, values, base.encoder.id)
     return axis_of(path, chosen, base)
 
 
-def _values(setting: TwinSetting, path: str, item: Item[list[str]]) -> Values:
+def _values(setting: TwinSetting, path: str, item: Item[list[str]], encoder: str) -> Values:
     """Draw the values of an axis, suggested or typed, and return them."""
     parameter = setting.parameter
-    known: dict[str, Value | None] = {}
-    given: Values = [setting.value, *(one.value for one in setting.suggestions)]
-    if parameter.kind == "choice":
-        given = parameter.options
-    elif parameter.kind == "switch":
-        given = [True, False]
-    elif setting.value is None and not setting.suggestions:
-        given = [parameter.default]
-    for value in sorted({value for value in given if value is not None}, key=_order):
-        known[_text(value)] = value
-    if None in given and None in parameter.words:
-        known[_text(None)] = None
+    known, usual = _suggested(setting, encoder)
     asked = [text for text in split(item.text or "") if text]
-    usual = [text for text in known if parameter.kind != "choice" or len(known) <= 3] or list(known)[:2]
-    free = parameter.kind in ("number", "integer", "name")
+    free = parameter.kind in ("number", "integer", "name", "layers")
     typed = st.multiselect(
         _("Values; type to add one") if free else _("Values"),
         [*known, *(text for text in asked if text not in known)],
@@ -239,12 +228,8 @@ def _values(setting: TwinSetting, path: str, item: Item[list[str]]) -> Values:
     item.put(list(typed))
     found = []
     for text in typed:
-        if text in known:
-            found.append(known[text])
-            continue
         try:
-            value = text if parameter.kind == "name" else json.loads(text.replace(",", "."))
-            found.append(parameter.check(_(parameter.label), value))
+            found.append(known[text] if text in known else parameter.check(_(parameter.label), _read(text, parameter)))
         except ConfigError as problem:
             report_problem(st, problem)
         except ValueError:  # not a number
@@ -256,11 +241,42 @@ def _values(setting: TwinSetting, path: str, item: Item[list[str]]) -> Values:
     return sorted(found, key=lambda value: _order(value or 0)) if numbers else found
 
 
+def _suggested(setting: TwinSetting, encoder: str) -> tuple[dict[str, Value | None], list[str]]:
+    """Return the suggested values of a setting by their texts, and the texts of those that are chosen at first."""
+    parameter = setting.parameter
+    given: Values = [setting.value, *(one.value for one in setting.suggestions)]
+    if parameter.kind == "layers":
+        named: dict[str, Value | None] = {name: name for name in RELATIVE_LAYERS}
+        blocks = [(number,) for number in range(encoder_shape(encoder).blocks + 1)]
+        return named | {_text(one): one for one in blocks}, ["first_third", "middle_third", "last_third"]
+    if parameter.kind == "choice":
+        given = parameter.options
+    elif parameter.kind == "switch":
+        given = [True, False]
+    elif setting.value is None and not setting.suggestions:
+        given = [parameter.default]
+    known: dict[str, Value | None] = {}
+    for value in sorted({value for value in given if value is not None}, key=_order):
+        known[_text(value)] = value
+    if None in given and None in parameter.words:
+        known[_text(None)] = None
+    return known, [text for text in known if parameter.kind != "choice" or len(known) <= 3] or list(known)[:2]
+
+
+def _read(text: str, parameter: Parameter) -> Any:
+    """Return the value that a text names: a name, block numbers with spaces, or a number. Raises: ValueError."""
+    if parameter.kind == "layers" and text.replace(" ", "").isdecimal():
+        return [int(block) for block in text.split()]
+    return text if parameter.kind in ("name", "layers") else json.loads(text.replace(",", "."))
+
+
 def _order(value: Value) -> tuple[int, Any]:
     return (0, value) if isinstance(value, int | float) else (1, str(value))
 
 
 def _text(value: Value | None) -> str:
+    if isinstance(value, tuple):
+        return " ".join(map(str, value))
     return value if isinstance(value, str) else json.dumps(value)
 
 

@@ -297,7 +297,8 @@ class TestWhatLearns:
     @pytest.mark.parametrize(
         ("given", "field", "part"),
         [
-            (contrast(layers=[3]), "supcon.layers", "the encoder has 2 blocks; give 1 to 2"),
+            (contrast(layers=[3]), "supcon.layers", "the encoder has 2 blocks; give 0 to 2"),
+            (contrast(layers=[0, 2]), "supcon.layers", "the first token has the same embedding in every text"),
             (
                 contrast(layers=[1]) | {"trainable": {"part": "last_blocks", "blocks": 1}},
                 "trainable.blocks",

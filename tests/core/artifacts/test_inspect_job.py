@@ -12,7 +12,7 @@ import torch
 from core.artifacts import inspect_job
 from core.artifacts.cache import read
 from core.artifacts.inspect_job import job
-from core.artifacts.layers import layer_count, layer_vectors
+from core.artifacts.layers import layer_numbers, layer_vectors
 from core.artifacts.measures import read_similarity
 from core.artifacts.sentence import Deletions, EndTexts, deletions_path, read_inspected
 from core.artifacts.weights import load_at
@@ -132,14 +132,20 @@ def test_a_pair_has_words_of_both_its_texts(store: Store, pair_run: RunRecord) -
 # The layers
 
 
-def test_layers_are_what_the_encoder_says_of_each_text_alone(store: Store, run: RunRecord) -> None:
-    folder = store.run_folder(run.id)
-    assert layer_count(folder, 4) == 0
+@pytest.mark.parametrize(("pooling", "numbers"), [("cls", (1, 2)), ("mean", (0, 1, 2))])
+def test_layers_are_what_the_encoder_says_of_each_text_alone(
+    store: Store, run: RunRecord, monkeypatch: pytest.MonkeyPatch, pooling: str, numbers: tuple[int, ...]
+) -> None:
+    """The first token has the same embedding in every text, so that layer is left out."""
+    folder, loaded = store.run_folder(run.id), load_at(store, run, 4)
+    encoder, tokenizer = loaded
+    encoder.pooling = pooling
+    monkeypatch.setattr(inspect_job, "load_at", lambda *_: loaded)
+    assert layer_numbers(folder, 4) == ()
     assert asked(store, run, "layers", step=4) == {"file": "layers/0000004.safetensors", "steps": [4]}
-    assert layer_count(folder, 4) == 2
+    assert layer_numbers(folder, 4) == numbers
     assert layer_vectors(folder, 4, 3) is None
-    encoder, tokenizer = load_at(store, run, 4)
-    for layer in (1, 2):
+    for layer in numbers:
         vectors = layer_vectors(folder, 4, layer)
         assert vectors.shape == (len(run.probe.ids), 16)
         with torch.inference_mode():

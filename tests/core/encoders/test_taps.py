@@ -76,11 +76,12 @@ def assert_untouched(encoder: Encoder) -> None:
 @torch.inference_mode()
 def test_each_layer_gives_the_pooled_vector_of_its_block(model_type: str, pooling: str) -> None:
     encoder = made(model_type, pooling)
-    found = encoder.encode(TEXTS, Taps(layers=(3, 1, 2))).pooled
-    assert set(found) == {1, 2, 3}
+    found = encoder.encode(TEXTS, Taps(layers=(3, 0, 1, 2))).pooled
+    assert set(found) == {0, 1, 2, 3}
     for layer, vectors in found.items():
         states = [hidden(encoder, text)[layer] for text in TEXTS]
         close(vectors, torch.stack([s[0] if pooling == "cls" else s.mean(0) for s in states]))
+    close(encoder.encode(TEXTS, Taps(layers=(0,))).pooled[0], found[0])
     torch.testing.assert_close(encoder.pooled(TEXTS), encoder.encode(TEXTS).pooled[BLOCKS], atol=0, rtol=0)
 
 
@@ -172,8 +173,9 @@ def test_what_is_patched_is_put_back_after_an_error() -> None:
 @each(
     ("taps", "message"),
     [
-        (Taps(layers=(4,)), r"layers = 4: expected a layer from 1 to 3"),
-        (Taps(layers=(0,)), r"layers = 0: expected"),
+        (Taps(layers=(4,)), r"layers = 4: expected a layer from 0 to 3"),
+        (Taps(layers=(-1,)), r"layers = -1: expected"),
+        (Taps(tokens=((0, 1),)), r"tokens = 0: expected a layer from 1 to 3"),
         (Taps(tokens=((4, 1),)), r"tokens = 4: expected a layer"),
         (Taps(layers=(1, 1)), r"layers = \[1, 1\]: expected each layer once"),
         (Taps(tokens=((1, 1), (1, 2))), r"tokens = \[1, 1\]: expected each layer once"),
