@@ -198,6 +198,20 @@ class TestSetUp:
         assert not app.error
         assert metrics(app)["New runs"] == "12"
 
+    def test_layers_are_varied_by_thirds_and_by_number(self, opened: Pages, folder: Path) -> None:
+        layers = "phases.0.objective.terms.supcon.layers"
+        app = opened("experiments", new="grid", x=layers, seeds="1")
+        [values] = [one for one in app.multiselect if one.key == f"experiment.values.{layers}"]
+        assert values.value == ["first_third", "middle_third", "last_third"]
+        assert {"Every one", "Embeddings", "6"} <= set(values.options)
+        app = opened("experiments", new="grid", x=layers, xs="first_third,3,2 5", seeds="1")
+        button(app, "Start the experiment").click().run()
+        runs = [run for run in Store(folder).runs() if run.of_experiment]
+        design = parse_design(ExperimentTable(folder).experiments()[0].design)
+        assert [level.title for level in design.axes[0].levels] == ["First third", "3", "2, 5"]
+        [contrast] = {term.layers for term in runs[0].config.phases[0].objective.terms if term.entry.contrastive}
+        assert contrast == "first_third"
+
     def test_what_is_varied_is_not_said_to_be_fixed(self, opened: Pages) -> None:
         tau = "phases.0.objective.terms.supcon.temperature"
         app = opened("experiments", new="grid", x="phases.0.objective.lambda", xs="0.2,0.4", y=tau, ys="0.1,0.3")
