@@ -177,6 +177,13 @@ def temperature_parameter(default: float) -> Parameter:
     )
 
 
+NORMALIZE = Parameter(
+    "normalize",
+    N_("Normalised vectors"),
+    True,
+    N_("Without normalisation, dot products grow with the vectors and gradients can explode, as the notes report."),
+    kind="switch",
+)
 # Parameters that all losses on vectors share.
 CONTRAST = (
     Parameter(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from core.catalogue.loss_entry import (
     CONTRAST,
+    NORMALIZE,
     QUEUE,
     Forces,
     LossEntry,
@@ -108,16 +109,7 @@ SUPCON = LossEntry(
             kind="choice",
             choices={"out": "L_out", "in": "L_in"},
         ),
-        Parameter(
-            "normalize",
-            N_("Normalised vectors"),
-            True,
-            N_(
-                "Without normalisation, dot products grow with the vectors and gradients can explode, as the notes "
-                "report."
-            ),
-            kind="switch",
-        ),
+        NORMALIZE,
         *CONTRAST,
         *QUEUE,
     ),
@@ -180,6 +172,7 @@ DSCL = LossEntry(
             kind="switch",
         ),
         temperature_parameter(0.07),
+        NORMALIZE,
         *(p for p in CONTRAST if p.name not in ("k", "clusters")),
     ),
     latex_notes={"uniform": r"\alpha\;\to\;\frac{V-1}{|P(i)|+V-1}"},
@@ -229,6 +222,7 @@ SIMCSE = LossEntry(
             N_("Also matches the second view to the first and averages both losses."),
             kind="switch",
         ),
+        NORMALIZE,
         *(p for p in CONTRAST if p.name not in ("k", "clusters")),
     ),
     others_compute=N_(
@@ -332,5 +326,74 @@ RDROP = LossEntry(
     compute="core.losses.rdrop:rdrop_term",
 )
 
+SINCERE = LossEntry(
+    name="sincere",
+    label=N_("SINCERE and ε-SupInfoNCE"),
+    symbol="SINCERE",
+    latex=(
+        r"\text{SINCERE}=-\frac{1}{|P(i)|}\sum_{p\in P(i)}\log\frac{e^{z_i\cdot z_p/{temperature}}}"
+        r"{e^{z_i\cdot z_p/{temperature}}+\sum_{n\notin P(i)}e^{z_i\cdot z_n/{temperature}}}"
+    ),
+    summary=N_("Like SCL, but texts of one class never repel each other: each competes with the other classes only."),
+    source="Feeney & Hughes 2023 (SINCERE), arXiv:2309.14277; Barbano et al. 2023 (ε-SupInfoNCE), arXiv:2211.05568",
+    reads="vectors",
+    views=(1, None),
+    levels=("sentence", "logits"),
+    parameters=(
+        temperature_parameter(0.3),
+        Parameter(
+            "epsilon",
+            N_("Margin ε"),
+            0.0,
+            N_(
+                "Above 0, ε-SupInfoNCE: the loss keeps falling until each positive is more similar than every negative "
+                "by about ε·τ."
+            ),
+            low=0.0,
+            high=100.0,
+            slider=(0.0, 2.0),
+            knob=True,
+        ),
+        *(p for p in CONTRAST if p.name not in ("k", "clusters")),
+    ),
+    latex_notes={"epsilon": r"e^{z_i\cdot z_p/\tau}+\sum_n\;\to\;e^{z_i\cdot z_p/\tau-{epsilon}}+\sum_n"},
+    others_compute=N_(
+        "The released code of ε-SupInfoNCE also counts anchors without a positive, as 0. Here, as in SINCERE, the loss "
+        "is the mean over anchors that have a positive."
+    ),
+    place=6,
+    colour="#8c6d31",
+    compute="core.losses.sincere:sincere_term",
+    lines="core.losses.sincere:sincere_lines",
+    forces=Forces("core.losses.sincere:sincere_anchor_losses", softmax=False),
+)
+
+DCL = LossEntry(
+    name="dcl",
+    label=N_("Decoupled contrastive"),
+    symbol="DCL",
+    latex=(
+        r"\text{DCL}=-\,z_i\cdot z_i'/{temperature}+\log\sum_{j\ne i}"
+        r"\big(e^{z_i\cdot z_j/{temperature}}+e^{z_i\cdot z_j'/{temperature}}\big)"
+    ),
+    summary=N_("NT-Xent without the positive pair in the denominator, so that easy positives still pull."),
+    source="Yeh et al. 2022, eq. 6, arXiv:2110.06848",
+    reads="vectors",
+    views=(2, 2),
+    levels=("sentence", "logits"),
+    uses_labels=False,
+    parameters=(temperature_parameter(0.1), *(p for p in CONTRAST if p.name not in ("k", "clusters"))),
+    others_compute=N_(
+        "The weighted form (DCLW) is left out. Public code adds the losses of both directions; here they are averaged."
+    ),
+    place=7,
+    colour="#6b6ecf",
+    compute="core.losses.dcl:dcl_term",
+    lines="core.losses.dcl:dcl_lines",
+    forces=Forces("core.losses.dcl:dcl_anchor_losses", softmax=False),
+)
+
 # Other packages add losses with `LOSSES.register`.
-LOSSES: Registry[LossEntry] = Registry("loss", (CROSS_ENTROPY, SUPCON, DSCL, SIMCSE, SIMCSE_SUPERVISED, RDROP))
+LOSSES: Registry[LossEntry] = Registry(
+    "loss", (CROSS_ENTROPY, SUPCON, DSCL, SIMCSE, SIMCSE_SUPERVISED, RDROP, SINCERE, DCL)
+)

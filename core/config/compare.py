@@ -151,6 +151,10 @@ def config_hash(text: str) -> str:
     if given["task"].get("back_translation") is None:
         given["task"].pop("back_translation", None)
         given["task"].pop("translators", None)
+    objectives = [one.get("objective") or {} for one in (*given.get("phases", ()), *given.get("changes", ()))]
+    for term in (term for objective in objectives for term in objective.get("terms", ())):
+        if term["loss"] in ("dscl", "simcse") and term.get("normalize") is True:
+            del term["normalize"]
     given.get("probe", {}).pop("frame_steps", None)
     return hashlib.sha256(json.dumps(given, sort_keys=True, ensure_ascii=False).encode()).hexdigest()[:32]
 

@@ -318,6 +318,17 @@ _ALL = (
         rates={"learning_rate": 3e-3, "classifier_learning_rate": 1.5e-2},
     ),
     Preset(
+        "explosion",
+        N_("Explosion"),
+        SHOWING,
+        N_(
+            "CE + SCL on vectors that are not normalised: dot products divided by τ are so large that the gradient of "
+            "the first step is a hundred times as long."
+        ),
+        NOTES,
+        (_objective(_ce(0.1), _scl(0.9, 0.07, normalize=False), combine="convex"),),
+    ),
+    Preset(
         "hard-negatives",
         N_("Hard negatives"),
         SHOWING,

@@ -16,11 +16,13 @@ HOMES = {
     "RDropLoss": "rdrop",
     "contrastive_coefficients": "supcon",
     "cross_entropy_loss": "cross_entropy",
+    "dcl_loss": "dcl",
     "dscl_loss": "dscl",
     "mixup_loss": "cross_entropy",
     "rdrop_loss": "rdrop",
     "scl_objective": "scl",
     "simcse_loss": "simcse",
+    "sincere_loss": "sincere",
     "supcon_loss": "supcon",
 }
 __all__ = list(HOMES)

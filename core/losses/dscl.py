@@ -15,11 +15,13 @@ from core.losses.forces import Candidates
 from core.parameters import number
 
 
-def dscl_loss(features: Tensor, labels: Tensor, *, alpha: float | str = 0.1, temperature: float = 0.07) -> Tensor:
+def dscl_loss(
+    features: Tensor, labels: Tensor, *, alpha: float | str = 0.1, temperature: float = 0.07, normalize: bool = True
+) -> Tensor:
     """Compute −[α·mean log p over the anchor's other views + (1 − α)·mean log p over the other texts of its class].
 
     Args:
-        features: [N, V, d] with V ≥ 2, any scale; normalised here.
+        features: [N, V, d] with V ≥ 2, any scale; normalised here unless normalize=False.
         labels: [N].
         alpha: between 0 and 1, or "uniform" to weight all positives equally, which gives L_out of `supcon_loss`.
         temperature: > 0, unitless.
@@ -37,7 +39,8 @@ def dscl_loss(features: Tensor, labels: Tensor, *, alpha: float | str = 0.1, tem
     check_positive("temperature", temperature)
     with torch.autocast(features.device.type, enabled=False):
         n, v, _ = features.shape
-        z = unit_rows(to_full_precision(features).flatten(0, 1))  # [M, d], M = N·V
+        z = to_full_precision(features).flatten(0, 1)  # [M, d], M = N·V
+        z = unit_rows(z) if normalize else z
         example = torch.arange(n, device=z.device).repeat_interleave(v)  # [M]
         groups = labels.reshape(-1).to(z.device).unique(return_inverse=True)[1][example]  # [M]
         own, own_count = group_similarity(z, example)
@@ -54,7 +57,14 @@ def dscl_loss(features: Tensor, labels: Tensor, *, alpha: float | str = 0.1, tem
 def dscl_term(given: TermInput, labels: Tensor, settings: Settings) -> Tensor:
     temperature = number(settings, "temperature")
     alpha: float | str = "uniform" if settings["uniform"] else number(settings, "alpha")
-    return mean_of([dscl_loss(layer.vectors, labels, alpha=alpha, temperature=temperature) for layer in given.layers])
+    return mean_of(
+        [
+            dscl_loss(
+                layer.vectors, labels, alpha=alpha, temperature=temperature, normalize=bool(settings["normalize"])
+            )
+            for layer in given.layers
+        ]
+    )
 
 
 def dscl_lines(given: TermInput, labels: Tensor, settings: Settings) -> ReferenceLines:

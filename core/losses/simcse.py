@@ -23,11 +23,12 @@ def simcse_loss(
     temperature: float = 0.05,
     hard_negative_weight: float = 0.0,
     symmetric: bool = False,
+    normalize: bool = True,
 ) -> Tensor:
-    """Compute cross-entropy over the cosines of z1 with z2 and the hard negatives z3; a row's target is its pair.
+    """Compute cross-entropy over the similarities of z1 with z2 and the hard negatives z3; a row's target is its pair.
 
     Args:
-        z1: [N, d], any scale; normalised here, like z2 and z3.
+        z1: [N, d], any scale; normalised here, like z2 and z3, unless normalize=False.
         z2: [N, d], the other embedding of the same sentence (second dropout pass, or entailed sentence).
         z3: [N, d], a hard negative of each sentence (contradiction), which is a negative of all other rows too.
         temperature: > 0, unitless.
@@ -47,8 +48,10 @@ def simcse_loss(
     if z3 is not None:
         check_shape("z3", z3, tuple(z1.shape), "the shape of z1")
     with torch.autocast(z1.device.type, enabled=False):
-        one, two = unit_rows(to_full_precision(z1)), unit_rows(to_full_precision(z2))
-        hard = None if z3 is None else unit_rows(to_full_precision(z3))
+        one, two = to_full_precision(z1), to_full_precision(z2)
+        hard = None if z3 is None else to_full_precision(z3)
+        if normalize:
+            one, two, hard = unit_rows(one), unit_rows(two), None if hard is None else unit_rows(hard)
         loss = _one_way(one, two, hard, temperature, hard_negative_weight)
         if symmetric:
             loss = 0.5 * (loss + _one_way(two, one, hard, temperature, hard_negative_weight))
@@ -67,11 +70,14 @@ def _one_way(rows: Tensor, columns: Tensor, hard: Tensor | None, temperature: fl
 
 def simcse_term(given: TermInput, _: Tensor, settings: Settings) -> Tensor:
     temperature, symmetric = number(settings, "temperature"), bool(settings["symmetric"])
+    normalize = bool(settings["normalize"])
     if settings["candidates"] == "all":
-        return mean_of([supcon_loss(vectors, temperature=temperature) for vectors, _ in given.layers])
+        return mean_of(
+            [supcon_loss(vectors, temperature=temperature, normalize=normalize) for vectors, _ in given.layers]
+        )
     return mean_of(
         [
-            simcse_loss(vectors[:, 0], vectors[:, 1], temperature=temperature, symmetric=symmetric)
+            simcse_loss(vectors[:, 0], vectors[:, 1], temperature=temperature, symmetric=symmetric, normalize=normalize)
             for vectors, _ in given.layers
         ]
     )

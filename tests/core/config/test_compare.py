@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 from core.advice.prepare import prepare
@@ -296,6 +297,16 @@ def test_names_frames_and_saved_weights_do_not_count(more: dict[str, Any]) -> No
 @each("more", [{"seed": 1}, {"lambda": 0.5}, {"task.train_size": 20}, {"device": "cpu"}, {"probe.size": 20}])
 def test_everything_else_counts(more: dict[str, Any]) -> None:
     assert hashed(**more) != hashed()
+
+
+@each("preset", ["dscl", "simcse"])
+def test_runs_from_before_a_setting_existed_keep_their_hash(preset: str) -> None:
+    """DSCL and SimCSE once normalised always."""
+    config = apply_settings(RunConfig(), {"preset": preset})
+    assert '"normalize": true' in config.to_json()
+    assert config_hash(config.to_json()) == config_hash(re.sub(r'"normalize": true,?\s*', "", config.to_json()))
+    plain = config.to_json().replace('"normalize": true', '"normalize": false')
+    assert config_hash(plain) != config_hash(config.to_json())
 
 
 def test_the_order_of_keys_does_not_count() -> None:

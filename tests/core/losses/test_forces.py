@@ -11,9 +11,11 @@ from torch import Tensor
 
 from core.catalogue.loss_entry import ForceLaw
 from core.catalogue.losses import LOSSES
+from core.losses.dcl import dcl_loss
 from core.losses.dscl import dscl_loss
 from core.losses.forces import batch_forces, push_spread, push_spreads
 from core.losses.simcse import simcse_loss
+from core.losses.sincere import sincere_loss
 from core.losses.supcon import contrastive_coefficients, supcon_loss
 from core.parameters import Value, number
 
@@ -36,8 +38,12 @@ LAWS = {
     "DSCL": law_of("dscl", 2, alpha=0.2),
     "DSCL of three views": law_of("dscl", 3, alpha=0.7),
     "uniform DSCL": law_of("dscl", 2, uniform=True),
+    "DSCL of vectors as they are": law_of("dscl", 2, normalize=False),
     "SimCSE": law_of("simcse", 2),
     "NT-Xent": law_of("simcse", 2, candidates="all"),
+    "SINCERE": law_of("sincere"),
+    "ε-SupInfoNCE of two views": law_of("sincere", 2, epsilon=0.5),
+    "DCL": law_of("dcl", 2),
 }
 
 
@@ -60,7 +66,11 @@ def loss_of(law: ForceLaw, features: Tensor, tau: float) -> Tensor:
     if law.second_views:
         return simcse_loss(features, features, temperature=tau)
     if law.entry.name == "dscl":
-        return dscl_loss(copies, LABELS, alpha=alpha_of(law), temperature=tau)
+        return dscl_loss(copies, LABELS, alpha=alpha_of(law), temperature=tau, normalize=law.normalize)
+    if law.entry.name == "sincere":
+        return sincere_loss(copies, LABELS, temperature=tau, epsilon=number(law.settings, "epsilon"))
+    if law.entry.name == "dcl":
+        return dcl_loss(features, features, temperature=tau)
     labels, variant = (LABELS if law.entry.uses_labels else None), variant_of(law)
     if not law.normalize:
         with pytest.warns(UserWarning, match="without normalisation"):
@@ -81,6 +91,12 @@ def own_loss(law: ForceLaw, free: Tensor, z: Tensor, i: int, tau: float) -> Tens
     alike = [k for k, j in enumerate(texts) if j != i and law.entry.uses_labels and LABELS[j] == LABELS[i]]
     if not own + alike:
         return None
+    if not law.forces.softmax:
+        negatives = [k for k in range(len(texts)) if k not in own + alike]
+        push, pulls = torch.stack(scores)[negatives].logsumexp(0), torch.stack(scores)[own + alike]
+        if law.entry.name == "dcl":
+            return push - pulls.mean()
+        return (torch.logaddexp(pulls - number(law.settings, "epsilon"), push) - pulls).mean()
     if law.entry.name == "dscl":
         alpha = alpha_of(law)
         alpha = len(own) / (len(own) + len(alike)) if isinstance(alpha, str) else alpha

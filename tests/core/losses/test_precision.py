@@ -18,12 +18,14 @@ from torch import Tensor
 from core.catalogue.losses import LOSSES
 from core.losses import blockwise, supcon
 from core.losses.cross_entropy import cross_entropy_loss, mixup_loss
+from core.losses.dcl import dcl_loss
 from core.losses.dscl import dscl_loss
 from core.losses.evaluate import Contrasted, TermInput, reference_lines
 from core.losses.forces import PushSpread, batch_forces, push_spread
 from core.losses.rdrop import rdrop_loss
 from core.losses.scl import scl_objective
 from core.losses.simcse import simcse_loss
+from core.losses.sincere import sincere_loss
 from core.losses.supcon import contrastive_coefficients, supcon_loss
 
 LABELS = torch.tensor([0, 0, 1, 1, 1, 1, 0, 2, 0, 1, 1, 1])  # classes of 4, 7 and 1 give targets of thirds and sixths
@@ -54,6 +56,8 @@ CASES: dict[str, Callable[[Tensor], Any]] = {
     "coefficients in": lambda views: contrastive_coefficients(views, LABELS, temperature=0.3, variant="in"),
     "forces": lambda views: batch_forces(views[:, 0].detach(), LABELS, temperature=0.3)[:5],
     "push spread": lambda views: numbers(push_spread(views[:, 0].detach(), LABELS, temperature=0.3)),
+    "sincere": lambda views: sincere_loss(views, LABELS, epsilon=0.5),
+    "dcl": lambda views: dcl_loss(views[:, 0], views[:, 1]),
     "dscl": lambda views: dscl_loss(views, LABELS, alpha=0.1),
     "dscl uniform": lambda views: dscl_loss(views, LABELS, alpha="uniform"),
     "scl": lambda views: scl_objective(views[:, 0], LABELS, views, weight=0.3),

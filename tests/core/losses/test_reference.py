@@ -102,6 +102,9 @@ CASES: list[tuple[str, str, dict[str, Any]]] = [
     ("simcse", "two views", {}),
     ("simcse", "two views", {"symmetric": True}),
     ("simcse", "two views", {"candidates": "all"}),
+    ("sincere", "one view", {}),
+    ("sincere", "two views", {"epsilon": 0.5}),
+    ("dcl", "two views", {}),
 ]
 
 
@@ -126,7 +129,7 @@ def test_the_collapse_line_is_also_that_of_equidistant_vectors() -> None:
     assert loss_of("supcon", given).item() == pytest.approx(lines_of("supcon", given).collapse.item())
 
 
-@each(("loss", "shape", "parameters"), CASES[:-3])
+@each(("loss", "shape", "parameters"), CASES[:-6])
 @each("temperature", [0.05, 0.5])
 def test_no_vectors_go_below_the_bound(loss: str, shape: str, parameters: dict[str, Any], temperature: float) -> None:
     """Check random vectors, and vectors optimised for the lowest loss."""

@@ -51,6 +51,13 @@ def test_it_equals_the_slow_double_loop(symmetric: bool, with_hard: bool, weight
                 assert loss.item() == pytest.approx(expected, rel=1e-5, abs=1e-5)
 
 
+def test_unnormalised_rows_are_compared_by_their_dot_product() -> None:
+    z1, z2 = random_rows(5, 4, seed=0), random_rows(5, 4, seed=1)
+    expected = [(z1[i] @ z2.T).logsumexp(0) - z1[i] @ z2[i] for i in range(5)]
+    loss = simcse_loss(z1, z2, temperature=1.0, normalize=False)
+    assert loss.item() == pytest.approx(float(torch.stack(expected).mean()))
+
+
 @each("symmetric", [False, True])
 def test_the_gradient_passes_gradcheck(symmetric: bool) -> None:
     rows = [random_rows(4, 3, seed=seed).requires_grad_() for seed in range(3)]
