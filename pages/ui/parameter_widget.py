@@ -90,7 +90,7 @@ def parameter_widget(place: Any, parameter: Parameter, value: Any, key: str) -> 
             _("Blocks"),
             "" if isinstance(value, str) else ", ".join(map(str, value)),
             placeholder="1, 2",
-            help=_("Block numbers, counted from 1, the first block after the embeddings."),
+            help=_("Block numbers, counted from 1; 0 is the embeddings."),
             key=f"{key}.blocks",
         )
         try:
