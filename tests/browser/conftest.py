@@ -184,7 +184,7 @@ def context(browser: Browser) -> Iterator[BrowserContext]:
 @pytest.fixture
 def page(context: BrowserContext) -> Iterator[Page]:
     made = context.new_page()
-    made.set_default_timeout(30_000)
+    made.set_default_timeout(60_000)
     yield made
     made.close()
 
@@ -201,7 +201,7 @@ def newcomer(browser: Browser) -> Iterator[Page]:
     """Yield the page of a browser without stored data."""
     made = browser.new_context(viewport={"width": 1400, "height": 1000})
     page = made.new_page()
-    page.set_default_timeout(30_000)
+    page.set_default_timeout(60_000)
     yield page
     made.close()
 
