@@ -57,7 +57,7 @@ def library(server: Server) -> TaskLibrary:
 def phone(browser: Browser) -> Iterator[Page]:
     context = browser.new_context(viewport=PHONE)  # type: ignore[arg-type]
     made = context.new_page()
-    made.set_default_timeout(30_000)
+    made.set_default_timeout(60_000)
     yield made
     context.close()
 

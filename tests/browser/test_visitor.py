@@ -36,7 +36,7 @@ def shared_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 def opened(browser: Browser) -> Page:
     made = browser.new_context(viewport={"width": 1280, "height": 720}).new_page()
-    made.set_default_timeout(30_000)
+    made.set_default_timeout(60_000)
     return made
 
 
