@@ -27,7 +27,7 @@ SPACES: Mapping[str, str] = {
 ABOUT_SPACES: Mapping[str, str] = {
     "circle": N_("Normalised vectors in two dimensions: a step moves a point along the circle."),
     "sphere": N_("Normalised vectors in three dimensions, where more classes can lie far apart."),
-    "plane": N_("Unnormalised vectors: SCL compares dot products, which grow with the vectors."),
+    "plane": N_("Unnormalised vectors: SCL, DSCL and SimCSE compare dot products, which grow with the vectors."),
     "simplex": N_("A classifier's output: a corner per class, a point per prediction."),
 }
 LAYOUTS: Mapping[str, str] = {

@@ -48,7 +48,7 @@ def loss_by_loops(stage: Stage, setting: Setting, points: np.ndarray, class_vect
         return found / n / views
 
     def similarity(one: np.ndarray, other: np.ndarray) -> float:
-        if stage.space == "plane" and setting.loss in ("out", "in"):
+        if stage.space == "plane" and setting.loss not in ("sincere", "dcl"):
             return float(one @ other) / tau
         return float(one @ other) / np.linalg.norm(one) / np.linalg.norm(other) / tau
 
@@ -68,6 +68,12 @@ def loss_by_loops(stage: Stage, setting: Setting, points: np.ndarray, class_vect
                     found.append(-sum(log_p(logits, k) for k in positives) / len(positives))
                 elif setting.loss == "in":
                     found.append(-math.log(sum(math.exp(log_p(logits, k)) for k in positives) / len(positives)))
+                elif setting.loss in ("sincere", "dcl"):
+                    pulls = [k for k in positives if setting.loss == "sincere" or others[k][0] == i]
+                    push = sum(math.exp(logits[k]) for k in range(len(others)) if k not in pulls)
+                    itself = setting.loss == "sincere"
+                    each_loss = [math.log(push + itself * math.exp(logits[k])) - logits[k] for k in pulls]
+                    found.append(sum(each_loss) / len(pulls))
                 else:
                     own = [k for k in positives if others[k][0] == i]
                     rest = [k for k in positives if others[k][0] != i]

@@ -37,12 +37,12 @@ def test_it_equals_the_slow_double_loop(temperature: float) -> None:
 
 
 def test_published_code_gives_the_same_number() -> None:
-    """That code adds both directions; here is half of it."""
+    """Compare with half the sum of both directions, which that code adds."""
     assert dcl_loss(*pairs(8, 6, seed=3), temperature=0.2).item() == pytest.approx(2.773126656776767, rel=1e-6)
 
 
 def test_nt_xent_has_the_positive_in_its_denominator_too() -> None:
-    """Of each anchor, e^NT-Xent = 1 + e^DCL; with two texts all anchors are compared by their mean over equal pairs."""
+    """Check e^NT-Xent = 1 + e^DCL, which holds for each anchor, on anchors with equal losses."""
     z1, z2 = pairs(2, 4)
     z1[1], z2[1] = -z1[0], -z2[0]  # all four anchors have the same loss
     nt_xent = supcon_loss(torch.stack([z1, z2], 1), temperature=0.3).item()

@@ -149,7 +149,7 @@ def test_one_view_agrees_with_the_published_coefficients(features: Tensor, varia
         torch.testing.assert_close(mine, other)
 
 
-def test_a_near_positive_pushes_under_l_out_and_never_under_l_in() -> None:
+def test_a_near_positive_pushes_under_l_out_and_never_under_l_in_or_sincere() -> None:
     """If p of a positive exceeds its target 1/|P| under L_out, the anchor is pushed away from it."""
     angles = torch.tensor([0.0, 0.1, 2.0, 3.0])
     features = torch.stack([angles.cos(), angles.sin()], 1).double()
@@ -157,8 +157,8 @@ def test_a_near_positive_pushes_under_l_out_and_never_under_l_in() -> None:
     out = batch_forces(features, labels, temperature=0.3, law=OUT)
     assert out.p[0, 1] > out.X[0, 1] == 0.5
     assert out.coefficients[0, 1] > 0
-    inside = batch_forces(features, labels, temperature=0.3, law=IN)
-    assert (inside.coefficients[0, 1:3] < 0).all()
+    for law in (IN, law_of("sincere"), law_of("sincere", epsilon=0.5)):
+        assert (batch_forces(features, labels, temperature=0.3, law=law).coefficients[0, 1:3] < 0).all()
 
 
 def test_a_text_alone_in_its_batch_feels_nothing() -> None:
