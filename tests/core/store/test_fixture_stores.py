@@ -125,6 +125,9 @@ def assert_kept(before: Any, now: Any, where: str = "config") -> None:
         for name, value in before.items():
             assert name in now, f"{where}.{name} is gone"
             assert_kept(value, now[name], f"{where}.{name}")
+    elif isinstance(before, list):
+        for number, (value, later) in enumerate(zip(before, now, strict=True)):
+            assert_kept(value, later, f"{where}.{number}")
     else:
         assert now == before, where
 

@@ -73,6 +73,7 @@ def expected_losses(config: RunConfig, number: int, blocks: int) -> set[str]:
     return {f"loss.{key}" for key in keys} | ({"loss.rdrop.ce", "loss.rdrop.kl"} if "rdrop" in keys else set())
 
 
+@pytest.mark.filterwarnings("ignore:supcon_loss without normalisation")
 @pytest.mark.parametrize("name", slow_but(LEARNT, PRESETS))
 def test_every_phase_overfits_its_rows(prepared_preset: PreparedPreset, still_encoder: Path, name: str) -> None:
     phases = len(PRESETS[name].objectives)
@@ -103,6 +104,7 @@ def test_every_phase_overfits_its_rows(prepared_preset: PreparedPreset, still_en
     assert set(scores) == {"validation", "baseline", "baseline_test", "test"}
 
 
+@pytest.mark.filterwarnings("ignore:supcon_loss without normalisation")
 @pytest.mark.parametrize("name", slow_but(RESUMED, PRESETS))
 def test_a_run_stopped_in_each_phase_and_between_them_goes_on_bit_for_bit(
     prepared_preset: PreparedPreset, tmp_path: Path, name: str
