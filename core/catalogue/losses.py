@@ -332,7 +332,7 @@ SINCERE = LossEntry(
     symbol="SINCERE",
     latex=(
         r"\text{SINCERE}=-\frac{1}{|P(i)|}\sum_{p\in P(i)}\log\frac{e^{z_i\cdot z_p/{temperature}}}"
-        r"{e^{z_i\cdot z_p/{temperature}}+\sum_{n\notin P(i)}e^{z_i\cdot z_n/{temperature}}}"
+        r"{e^{z_i\cdot z_p/{temperature}}+\sum_{n:\,y_n\ne y_i}e^{z_i\cdot z_n/{temperature}}}"
     ),
     summary=N_("Like SCL, but texts of one class never repel each other: each competes with the other classes only."),
     source="Feeney & Hughes 2023 (SINCERE), arXiv:2309.14277; Barbano et al. 2023 (ε-SupInfoNCE), arXiv:2211.05568",
