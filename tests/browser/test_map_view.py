@@ -39,7 +39,8 @@ def opened(page: Page, address: str, query: str = FRAMES) -> Page:
 
 
 def drawn(page: Page) -> None:
-    expect(page.locator(MAP)).to_have_attribute("data-updates", re.compile(r"\d+"))
+    """Wait for a map. While a page replaces one map by another, both are there for a moment."""
+    page.locator(f"{MAP}[data-updates]").first.wait_for()
     page.locator('[data-testid="stApp"][data-test-script-state="notRunning"]').wait_for()
 
 
