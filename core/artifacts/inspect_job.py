@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from scipy.special import softmax
+from torch import Tensor
 
 from core.artifacts.cache import load_or_compute
+from core.artifacts.changed_texts import CHANGED_TEXTS, TEXTS_MAX, Change, ChangedTexts, Text, changes
 from core.artifacts.layers import layer_numbers, layers_path, write_layers
 from core.artifacts.measures import PAIRS_MAX, SimilarityScores, similarity_path
 from core.artifacts.sentence import (
@@ -28,23 +31,28 @@ from core.artifacts.sentence import (
     without_each_word,
 )
 from core.artifacts.weights import UNTRAINED, all_known, load_at, probe_of, weight_stamps
+from core.catalogue.views import VIEWS, ViewEntry
 from core.config import Precision
+from core.config.score_source import classifier_learned
 from core.encoders.model import Encoder, Tokenizer
+from core.encoders.packing import Tokens
 from core.encoders.taps import Taps
 from core.errors import ConfigError, TaskError, quote_value
 from core.events import FloatArray, TokenText
 from core.messages import Message
 from core.parameters import EMBEDDINGS
+from core.registry import load
 from core.representation.metrics import spearman_similarity
 from core.settings import settings
 from core.store import RunRecord, Store, TaskLibrary
 from core.store.budget import reading_weights
+from core.texts.eda import row_generator, stream
 from core.training.encode import ENCODE_BATCH, Attention, Encodings, encode, encoder_autocast
 from core.training.untrained import probe_rows
+from core.views.embedding import Embedded
 from core.workers import Progress
 from core.workers.run_rows import TaskSource
 
-Text = str | tuple[str, str]
 # The file that holds a result, and the steps it covers.
 Answer = tuple[Path, Iterable[int]]
 
@@ -58,7 +66,8 @@ def job(request: dict[str, Any], store_folder: Path, progress: Progress) -> dict
             "layers" with "step": the probe set after every block;
             "deletions" with "text", "second" and "step": the text without each of its words;
             "similarity" with "task", the id of a library task with scores: the correlation at every step with weights;
-            "test": up to END_TEXTS_MAX test texts with the last weights of a finished run.
+            "test": up to END_TEXTS_MAX test texts with the last weights of a finished run;
+            "changes": up to TEXTS_MAX test texts under small changes, with the first and the last weights.
     Returns: "file", the file in the run's folder that holds the result, and its "steps".
     Raises: TaskError for a text that cannot be read, ConfigError for an invalid request, StoreError for a step without
         weights, EncoderError or TrainingError for weights that cannot be loaded.
@@ -245,10 +254,85 @@ def _test(store: Store, run: RunRecord, request: Mapping[str, Any], progress: Pr
     return path, [run.steps]
 
 
+def _changes(store: Store, run: RunRecord, request: Mapping[str, Any], progress: Progress) -> Answer:
+    path = store.run_folder(run.id) / CHANGED_TEXTS
+    stamp = weight_stamps(store, run).get(run.steps, UNTRAINED)
+
+    def compute(_known: ChangedTexts | None) -> ChangedTexts:
+        learned = classifier_learned(store.effective_config(run.id), run.steps)
+        test = TaskSource(store.folder).rows_of(run.config.task, run.config.seed).test
+        rows = np.linspace(0, len(test) - 1, min(TEXTS_MAX, len(test))).round().astype(int).tolist()
+        taken, every = test.take(rows), changes()
+        cosines = np.ones((2, len(every), len(rows)), np.float32)
+        changed, predicted = np.zeros(cosines.shape[1:], bool), np.empty(cosines.shape[1:], np.int64)
+        plain = np.empty(len(rows), np.int64)
+        for number, step in enumerate((0, run.steps)):
+            model = load_at(store, run, step)
+            before = _encoded(*model, taken.inputs, precision=run.config.precision)
+            plain = before.logits.argmax(1).numpy()
+            for place, change in enumerate(every):
+                doing = Message("Reading changed texts with the weights of step {step}", step=step)
+                progress(number * len(every) + place, 2 * len(every), doing)
+                other = [i for i in range(len(rows)) if change.rate is None]
+                inputs = list(taken.inputs)
+                if change.rate is not None:
+                    inputs = [change.apply(text, row) for text, row in zip(inputs, rows, strict=True)]
+                    other = [i for i, text in enumerate(inputs) if text != taken.inputs[i]]
+                predicted[place] = plain
+                if not other:
+                    continue
+                pooled, logits = _pooled_changed(*model, [inputs[i] for i in other], change, run.config.precision)
+                changed[place, other] = True
+                cosines[number, place, other] = torch.cosine_similarity(pooled, before.pooled[other]).numpy()
+                predicted[place, other] = logits.argmax(1).numpy()
+        if not learned:
+            plain, predicted = np.empty(0, np.int64), np.empty((0, 0), np.int64)
+        names, rates = zip(*every, strict=True)
+        labels = np.array(taken.labels)
+        return ChangedTexts(names, rates, len(test), labels, changed, cosines, plain, predicted, stamp)
+
+    load_or_compute(ChangedTexts, path, compute, lambda known: stamp in (UNTRAINED, known.stamp))
+    return path, [0, run.steps]
+
+
+def _pooled_changed(
+    encoder: Encoder, tokenizer: Tokenizer, texts: Sequence[Text], change: Change, precision: Precision
+) -> tuple[Tensor, Tensor]:
+    """Return the pooled vectors [N, H] and logits [N, C] of changed texts; a change without a rate is applied here."""
+    view = VIEWS[change.name] if change.rate is None else None
+    tokens: list[Tokens] = list(tokenizer(texts, keep=False))
+    if view is not None and view.tokens:
+        shuffle = load(view.tokens)
+        rngs = (row_generator(0, 0, row, stream(view.name)) for row in range(len(tokens)))
+        tokens = [shuffle(one, encoder.special_ids, rng) for one, rng in zip(tokens, rngs, strict=True)]
+    order = sorted(range(len(tokens)), key=lambda i: -len(tokens[i].ids))
+    pooled = torch.empty(len(tokens), encoder.base.config.hidden_size)
+    with torch.random.fork_rng(devices=[]), torch.inference_mode(), encoder_autocast(precision, pooled.device):
+        torch.manual_seed(0)
+        try:
+            encoder.train(view is not None and view.kind == "pass")
+            for start in range(0, len(order), ENCODE_BATCH):
+                batch = order[start : start + ENCODE_BATCH]
+                hook = partial(_change_embeddings, view, len(batch)) if view is not None and view.embedding else None
+                found = encoder.encode([tokens[i] for i in batch], Taps(), change=hook)
+                pooled[batch] = found.pooled[len(encoder.blocks)]
+            encoder.eval()
+            return pooled, encoder.logits(pooled)
+        finally:
+            encoder.eval()  # other callers share it
+
+
+def _change_embeddings(view: ViewEntry, texts: int, embeddings: Tensor, owners: Tensor, special: Tensor) -> Tensor:
+    settings = {one.name: one.default for one in view.parameters}
+    changed: Tensor = load(view.embedding)(Embedded(embeddings, owners, special, range(texts)), settings)
+    return changed
+
+
 KINDS: Mapping[str, Callable[[Store, RunRecord, Mapping[str, Any], Progress], Answer]] = {
     "sentence": _sentence,
     "layers": _layers,
     "deletions": _deletions,
     "similarity": _similarity,
     "test": _test,
+    "changes": _changes,
 }

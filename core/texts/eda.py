@@ -92,7 +92,7 @@ def eda(
         raise ValueError(f"rate = {rate}: give a share of the words from 0 to 1.")
     if rate == 0:
         return text
-    words, joint = _split(text)
+    words, joint = split_words(text)
     names = [list(CHANGES)[i] for i in rng.permutation(len(CHANGES))] if operation == "mixed" else [operation]
     for name in names:
         changed = CHANGES[name](words, rate, rng, synonyms)
@@ -101,7 +101,7 @@ def eda(
     return text
 
 
-def _split(text: str) -> tuple[list[str], str]:
+def split_words(text: str) -> tuple[list[str], str]:
     """Split a text into words. Returns: the words and their separator."""
     if not is_unspaced(text):
         return text.split(), " "

@@ -208,6 +208,7 @@ class Explore(Address):
     SECOND = Item("and", str, "")
     MEASURES = Item("measures", bool, False)
     SIMILARITY = Item("scores", str, "", N_("there is no such similarity task"))
+    CHANGED = Item("changed", bool, False)
 
 
 class Tokens(Address):
@@ -253,6 +254,7 @@ class Compare(Address):
     SMOOTHING = Item("smooth", str, "none", N_("there is no such smoothing"))
     BETA = Item("beta", float, 0.8)
     WINDOW = Item("window", float, 9.0)
+    CHANGED = Item("changed", bool, False)
 
 
 class Experiments(Address):

@@ -19,6 +19,7 @@ from streamlit.testing.v1 import AppTest
 
 from core.artifacts import maps
 from core.artifacts.cache import write
+from core.artifacts.changed_texts import CHANGED_TEXTS, ChangedTexts
 from core.artifacts.measures import FrameMeasures, measures_path
 from core.artifacts.seeds import Spread
 from core.artifacts.shared_examples import linked_ids
@@ -288,6 +289,23 @@ def test_last_frames_of_ended_runs_are_measured_by_themselves(opened: Opened, ma
     assert "Silhouette" not in str(table(app, "Measure")["Measure"])
     assert sorted(job.request["run"] for job in Jobs(folder).jobs()) == sorted(runs[:2])
     assert {job.kind for job in Jobs(folder).jobs()} == {"measures"}
+
+
+def test_accuracies_on_changed_texts_stand_side_by_side_with_the_exact_test(
+    opened: Opened, made: Made, folder: Path
+) -> None:
+    runs, labels = [made("a"), made("b", batch_size=4)], np.zeros(8, np.int64)
+    for run, wrong in zip(runs, (0, 6), strict=True):
+        predicted = np.array([[1] * wrong + [0] * (8 - wrong)])
+        where, cosines = np.ones((1, 8), bool), np.ones((2, 1, 8), np.float32)
+        result = ChangedTexts(("typos",), (0.4,), 8, labels, where, cosines, labels, predicted, 0)
+        write(Store(folder).run_folder(run) / CHANGED_TEXTS, result)
+    query = {"runs": ",".join(runs), "show": "scores"}
+    assert "Read changed texts" in [button.label for button in opened(**query).button]
+    found = table(opened(**query, changed="on"), "Change").set_index("Change")
+    assert found.loc["Unchanged"].tolist() == ["100.0%", "100.0%", "1"]
+    # Six texts that only one of two runs gets right: p = 2 · 2⁻⁶.
+    assert found.loc["Typos 40%"].tolist() == ["100.0%", "25.0%", "0.0312"]
 
 
 def test_known_measures_are_listed_with_their_definitions_and_the_best_is_marked(

@@ -14,6 +14,7 @@ import torch
 from streamlit.testing.v1 import AppTest
 
 from core.artifacts.cache import write
+from core.artifacts.changed_texts import CHANGED_TEXTS, ChangedTexts
 from core.artifacts.frame_loss import shown_contrast
 from core.artifacts.maps import LIVE
 from core.artifacts.sentence import END_TEXTS, EndTexts
@@ -69,6 +70,15 @@ def made(folder: Path, draft: Draft) -> Maker:
     return make
 
 
+def changed(plain: Sequence[int], predicted: Sequence[Sequence[int]]) -> ChangedTexts:
+    """Return a result for four texts, of which the first change affects two."""
+    where = np.array([[True, False, False, True], [True] * 4])
+    cosines = np.stack([np.ones((2, 4)), [[0.5, 1, 1, 0.0], [0.5] * 4]]).astype(np.float32)
+    labels = np.array([0, 1, 1, 0])
+    names, rates = ("typos", "dropout"), (0.2, None)
+    return ChangedTexts(names, rates, 9, labels, where, cosines, np.array(plain), np.array(predicted), 0)
+
+
 def warnings(app: AppTest) -> str:
     return "\n".join(warning.value for warning in app.warning)
 
@@ -113,6 +123,23 @@ def test_test_texts_join_the_last_frame_where_the_map_puts_them(made: Maker, fol
     assert (stack[:2, COUNT:] == NO_PLACE).all()
     for name in COLOURINGS:
         assert panel_of(shown, LIVE, run_reads.maps(frames, LIVE), name).colours.id
+
+
+def test_changed_texts_are_tabulated_with_distances_flips_and_accuracies(
+    opened: Opener, made: Maker, folder: Path
+) -> None:
+    run = made("one")
+    assert "The weights of the last step are not stored" in words(opened(run=run))
+    write(Store(folder).run_folder(run) / CHANGED_TEXTS, changed([0, 1, 1, 0], [[1, 1, 1, 0], [0, 1, 1, 1]]))
+    app = opened(run=run)
+    [table] = [one.value for one in app.dataframe if "Flipped predictions" in one.value]
+    assert table["Change"].tolist() == ["Unchanged", "Typos 20%", "Second dropout pass"]
+    # Two of four texts are changed by the first change, and one of these two flips.
+    assert table["Changed texts"].tolist()[1:] == ["50.0%", "100.0%"]
+    assert table["Cosine, trained"].tolist()[1:] == ["0.250", "0.500"]
+    assert table["Flipped predictions"].tolist()[1:] == ["50.0%", "25.0%"]
+    # Wilson's interval of 4 of 4 and of 3 of 4.
+    assert table["Accuracy"].tolist() == ["100.0% (51.0% to 100.0%)", *["75.0% (30.1% to 95.4%)"] * 2]
 
 
 def test_before_the_end_test_texts_are_refused_in_a_sentence(opened: Opener, made: Maker, folder: Path) -> None:

@@ -23,6 +23,7 @@ from core.quantities import percent
 from core.representation.metrics import METRICS
 from core.store import ExperimentRun, Store
 from core.tasks.listing import csv_file
+from pages.ui.changed_texts import robustness
 from pages.ui.compare.pair import example_test
 from pages.ui.compare.picking import Compared, group_name
 from pages.ui.explore import run_reads
@@ -148,7 +149,7 @@ def overview(store: Store, runs: Sequence[Compared]) -> bool:
     busy = _measuring(runs)
     _significance(store, found.groups, found.heads, runs)
     example_test(store, runs)
-    return busy
+    return robustness(store, runs) or busy
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from pages.ui import state
 from pages.ui.address import Explore
 from pages.ui.bound import bound_segments
 from pages.ui.branch_form import branch_form
+from pages.ui.changed_texts import changed_texts
 from pages.ui.explore import frame_map, run_reads
 from pages.ui.explore.classes import classes
 from pages.ui.explore.forces import BatchForces, arrows_of, choose_forces, forces
@@ -117,7 +118,8 @@ def _draw(frames: Frames, choices: Choices) -> bool:
         with below, st.container(horizontal=True):
             frame_button(frames, spec, maps.get(number), number)
             branch_form(open_engine(), frames.run, frames.step_of(number))
-        return measures(frames, number) or busy or reading or encoding
+        busy = measures(frames, number) or busy
+        return changed_texts(frames.store, frames.run) or busy or reading or encoding
     finally:  # last, because the browser delays the response to a click while it writes the address
         Explore.FRAME.put(on_map.frame if on_map.frame in frames.numbers else None, frames.numbers[-1])
         Explore.SELECTED.put(ids_as_text(i for i in on_map.selected if i in place))

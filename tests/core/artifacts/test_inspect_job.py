@@ -11,6 +11,7 @@ import torch
 
 from core.artifacts import inspect_job
 from core.artifacts.cache import read
+from core.artifacts.changed_texts import CHANGED_TEXTS, ChangedTexts, accuracy, changes
 from core.artifacts.inspect_job import job
 from core.artifacts.layers import layer_numbers, layer_vectors
 from core.artifacts.measures import read_similarity
@@ -330,6 +331,74 @@ def test_test_texts_outlive_their_weights_but_cannot_be_computed_without(
 
 
 # Weights removed by the disk budget
+
+
+def test_changed_texts_are_compared_with_the_texts_as_the_encoder_reads_each_alone(
+    store: Store, run: RunRecord, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inspect_job, "TEXTS_MAX", 9)
+    asked(store, run, "changes")
+    found = read(ChangedTexts, store.run_folder(run.id) / CHANGED_TEXTS)
+    test = TaskSource(store.folder).rows_of(run.config.task, run.config.seed).test
+    rows = np.linspace(0, len(test) - 1, 9).round().astype(int).tolist()
+    assert found.labels.tolist() == [test.labels[row] for row in rows]
+    kinds = set()
+    for place, change in enumerate(found.changes):
+        if change.rate is None:
+            assert found.changed[place].all()
+            continue
+        for column, row in enumerate(rows):
+            text = test.inputs[row]
+            other = change.apply(text, row)
+            kinds.add((change.name, other != text))
+            assert found.changed[place, column] == (other != text)
+            for number, step in enumerate((0, run.steps)):
+                encoder, tokenizer = load_at(store, run, step)
+                with torch.inference_mode():
+                    pooled = [encoder.pooled(tokenizer([one]))[0] for one in (text, other)]
+                    cosine = float(pooled[0] @ pooled[1] / pooled[0].norm() / pooled[1].norm())
+                    said = encoder.logits(torch.stack(pooled)).argmax(1).tolist()
+                np.testing.assert_allclose(found.cosines[number, place, column], cosine, atol=1e-5)
+            assert [found.plain[column], found.predicted[place, column]] == said
+    assert {("typos", True), ("delete", True)} <= kinds
+
+
+def test_views_of_the_input_differ_from_the_text_and_leave_the_shared_encoder_as_it_was(
+    store: Store, run: RunRecord
+) -> None:
+    encoder, tokenizer = load_at(store, run, run.steps)
+    texts = TaskSource(store.folder).rows_of(run.config.task, run.config.seed).test.inputs[:9]
+    state = torch.get_rng_state()
+    with torch.inference_mode():
+        plain = encoder.pooled(tokenizer(texts))
+    drawn = {}
+    for change in changes():
+        if change.rate is None:
+            drawn[change.name], _ = inspect_job._pooled_changed(encoder, tokenizer, texts, change, "float32")
+            assert (drawn[change.name] - plain).abs().amax(1).min() > 1e-4, change.name
+            again, _ = inspect_job._pooled_changed(encoder, tokenizer, texts, change, "float32")
+            assert torch.equal(again, drawn[change.name])
+    assert set(drawn) == {"dropout", "token_shuffle", "token_cutoff", "feature_cutoff", "embedding_dropout"}
+    assert not any(module.training for module in encoder.modules())
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+def test_a_classifier_that_never_learned_predicts_nothing(
+    store: Store, run: RunRecord, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inspect_job, "classifier_learned", lambda config, step: False)
+    asked(store, run, "changes")
+    found = read(ChangedTexts, store.run_folder(run.id) / CHANGED_TEXTS)
+    assert (found.plain.size, found.predicted.size, found.right.size) == (0, 0, 0)
+    assert found.cosines.shape[2] == len(found.labels)
+
+
+def test_the_interval_of_an_accuracy_is_that_of_wilson() -> None:
+    # Wilson 1927 for 8 of 10 at z = 1.959964.
+    z, n, share = 1.959964, 10, 0.8
+    middle = (share + z**2 / (2 * n)) / (1 + z**2 / n)
+    half = z / (1 + z**2 / n) * (share * (1 - share) / n + z**2 / (4 * n**2)) ** 0.5
+    np.testing.assert_allclose(accuracy(np.arange(10) < 8), (share, middle - half, middle + half), atol=1e-6)
 
 
 def test_the_budget_leaves_weights_alone_while_a_job_reads_them(

@@ -1,0 +1,103 @@
+"""A finished run on changed test texts: the distance of each change from its text, and predictions that flip.
+
+`inspect_job` computes them. The changes are drawn from the row alone, so all runs of a task read the same texts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import binomtest
+
+from core.catalogue.views import EDA, VIEWS
+from core.events import FloatArray
+from core.messages import N_
+from core.texts.eda import CHANGES, eda, row_generator, stream
+from core.texts.typos import typos
+
+CHANGED_TEXTS = "changed-texts.safetensors"
+# Maximum number of test texts, spaced evenly over the split.
+TEXTS_MAX = 400
+# Shares of the words that change.
+RATES = (0.1, 0.2, 0.4)
+TYPOS = "typos"
+
+Text = str | tuple[str, str]
+
+
+class Change(NamedTuple):
+    """A change of a text. Attributes: name: TYPOS, an operation of EDA or a view; rate: None for a view's defaults."""
+
+    name: str
+    rate: float | None
+
+    @property
+    def label(self) -> str:
+        """The label, marked for translation."""
+        if self.name == TYPOS:
+            return N_("Typos")
+        return dict(EDA.parameters[0].choices or {}).get(self.name) or VIEWS[self.name].label
+
+    def apply(self, text: Text, row: int) -> Text:
+        """Return the changed text. A pair's texts are changed with one generator, as in training."""
+        assert self.rate is not None
+        rng, changed = row_generator(0, 0, row, stream(self.name)), []
+        for side in (text,) if isinstance(text, str) else text:
+            if self.name == TYPOS:
+                changed.append(typos(side, rate=self.rate, rng=rng))
+            else:
+                changed.append(eda(side, operation=self.name, rate=self.rate, rng=rng))
+        return changed[0] if isinstance(text, str) else (changed[0], changed[1])
+
+
+def changes() -> list[Change]:
+    """Return changes of words at several rates, and the views of tokens and embeddings with their default settings."""
+    words = [Change(name, rate) for name in (TYPOS, *CHANGES) for rate in RATES]
+    views = [one for one in VIEWS.values() if one.kind in ("pass", "tokens", "embedding") and not one.follows_gradient]
+    return [*words, *(Change(one.name, None) for one in views)]
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedTexts:
+    """M test texts under K changes, before the first step and at the end of a run.
+
+    Attributes:
+        names, rates: of the changes.
+        rows: rows of the test split, of which M are read.
+        labels: [M].
+        changed: [K, M] whether the encoder's input differs.
+        cosines: [2, K, M] cosine of the changed text and the text, untrained and at the end.
+        plain: [M] predictions of the texts; [0] if the classifier never learned.
+        predicted: [K, M] predictions of the changed texts; [0, 0] without a classifier.
+        stamp: identifies the last weights.
+    """
+
+    names: tuple[str, ...]
+    rates: tuple[float | None, ...]
+    rows: int
+    labels: NDArray[np.int64]
+    changed: NDArray[np.bool_]
+    cosines: FloatArray
+    plain: NDArray[np.int64]
+    predicted: NDArray[np.int64]
+    stamp: int
+
+    @property
+    def changes(self) -> list[Change]:
+        return [Change(name, rate) for name, rate in zip(self.names, self.rates, strict=True)]
+
+    @property
+    def right(self) -> NDArray[np.bool_]:
+        """[1 + K, M] whether the prediction is right, of the texts first; [1, 0] without a classifier."""
+        predictions = np.vstack([self.plain[None], self.predicted])
+        return predictions == self.labels if self.plain.size else np.zeros((1, 0), bool)
+
+
+def accuracy(right: NDArray[np.bool_]) -> tuple[float, float, float]:
+    """Return the share of right predictions with its 95 % Wilson interval: (share, low, high)."""
+    count = int(right.sum())
+    interval = binomtest(count, len(right)).proportion_ci(0.95, method="wilson")
+    return count / len(right), float(interval.low), float(interval.high)

@@ -1,0 +1,181 @@
+"""Changed test texts: a run's own table on Explore, and the accuracies of several runs on Compare."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pandas as pd
+import streamlit as st
+
+from core.artifacts.cache import read
+from core.artifacts.changed_texts import CHANGED_TEXTS, TEXTS_MAX, Change, ChangedTexts, accuracy
+from core.artifacts.weights import weight_stamps
+from core.messages import N_, _, ngettext, sentences
+from core.quantities import percent
+from core.representation.agreement import agreement
+from core.store import RunRecord, Status, Store
+from core.tasks.listing import csv_file
+from pages.ui.address import ON, Compare, Explore
+from pages.ui.compare.picking import Compared
+from pages.ui.parts import missing_weights
+from pages.ui.text_table import csv_button
+from pages.ui.waiting import complete_since, ensure_job
+
+ABOUT = N_(
+    "Misspells, deletes, replaces, swaps or duplicates words of up to {count} test texts, and applies the views of "
+    "tokens and embeddings. Shows how far the vectors move and how many predictions flip. Takes about a minute; the "
+    "result is stored."
+)
+UNCHANGED = N_("Unchanged")
+HEIGHT_PX = 420
+
+
+def changed_texts(store: Store, run: RunRecord) -> bool:
+    """Draw the section of one run. Return whether it is being computed."""
+    st.header(_("How far is a changed text?"))
+    found, busy = _found(store, run, wanted=Explore.CHANGED.text == ON)
+    if found is None:
+        return busy
+    rows = _table(found)
+    st.dataframe(
+        pd.DataFrame([{_(name): value for name, value in row.items()} for row in rows]),
+        hide_index=True,
+        height=HEIGHT_PX,
+        key="explore.changed",
+    )
+    read_texts = ngettext("{count} test text", "{count} test texts", len(found.labels))
+    notes = [
+        _("Mean over the changed ones of {texts}; accuracy over all, with 95% Wilson interval.", texts=read_texts),
+        _("In one-hot encoding, any two different words are √2 apart, whatever they mean."),
+    ]
+    if not found.plain.size:
+        notes.append(_("The classifier never learned, so nothing is predicted."))
+    st.caption(sentences(notes))
+    csv_button("CSV", lambda: csv_file(_records(found)), f"{run.id}-changed-texts.csv", key="explore.changed.csv")
+    return busy
+
+
+def robustness(store: Store, runs: Sequence[Compared]) -> bool:
+    """Draw the accuracies of runs on changed test texts. Return whether any are being computed."""
+    st.header(_("Changed test texts"))
+    if Compare.CHANGED.text != ON:
+        _offer(Compare)
+        return False
+    busy, known = False, list[tuple[str, ChangedTexts]]()
+    for one in runs:
+        found, computing = _found(store, one.run, wanted=True, name=one.name)
+        busy = busy or computing
+        if found is not None and found.plain.size:
+            known.append((one.name, found))
+        elif found is not None:
+            st.caption(_("{run}: the classifier never learned, so nothing is predicted.", run=one.name))
+    if not known:
+        return busy
+    first = known[0][1]
+    known = [(name, one) for name, one in known if one.names == first.names and one.rates == first.rates]
+    pair = len(known) == 2 and all(one.labels.shape == first.labels.shape for _name, one in known)
+    rows = []
+    for place, change in enumerate([None, *first.changes]):
+        row = {_("Change"): _title(change)} | {name: percent(one.right[place].mean()) for name, one in known}
+        if pair:
+            row["p"] = f"{agreement([one.right[place] for _name, one in known]).mcnemar_p:.3g}"
+        rows.append(row)
+    st.dataframe(pd.DataFrame(rows), hide_index=True, height=HEIGHT_PX, key="compare.changed")
+    words = [
+        _(
+            "Accuracy on the same changed texts, up to {count} of the test split. A run is robust if its accuracy "
+            "falls little below that of the first row.",
+            count=TEXTS_MAX,
+        )
+    ]
+    if pair:
+        words.append(
+            _(
+                "p: McNemar's exact test of this pair of runs on these texts; with so many rows, some p below 0.05 "
+                "are due to chance."
+            )
+        )
+    st.caption(sentences(words))
+    return busy
+
+
+def _found(store: Store, run: RunRecord, *, wanted: bool, name: str = "") -> tuple[ChangedTexts | None, bool]:
+    """Return a run's result, if any, and whether it is being computed. Explain why a run has none.
+
+    Args: wanted: compute a missing result; if False, offer to.
+    """
+    path = store.run_folder(run.id) / CHANGED_TEXTS
+    found, stamps, before = read(ChangedTexts, path), weight_stamps(store, run), f"{name}: " if name else ""
+    if run.config.on_shared_trunk:
+        st.caption(before + _("This cell was trained on shared frozen blocks. The test split is left for full runs."))
+    elif run.status != Status.FINISHED:
+        st.caption(before + _("Changed texts can be read once the run has finished."))
+    elif found is not None and stamps.get(run.steps, found.stamp) == found.stamp:
+        return found, False
+    elif run.steps not in stamps:
+        st.caption(before + _("The weights of the last step are not stored, so no text can be read."))
+        missing_weights(run)
+    elif not wanted:
+        _offer(Explore)
+    else:
+        request = {"run": run.id, "what": "changes"}
+        busy = ensure_job("inspect", request, N_("Reading changed texts"), since=complete_since(run))
+        return read(ChangedTexts, path), busy
+    return None, False
+
+
+def _offer(page: type[Explore] | type[Compare]) -> None:
+    st.caption(_(ABOUT, count=TEXTS_MAX))
+    if st.button(_("Read changed texts"), icon=":material/spellcheck:", key="changed.read"):
+        page.CHANGED.put(True)
+        st.rerun()
+
+
+def _title(change: Change | None) -> str:
+    if change is None:
+        return _(UNCHANGED)
+    return _(change.label) if change.rate is None else f"{_(change.label)} {change.rate:.0%}"
+
+
+def _table(found: ChangedTexts) -> list[dict[str, str]]:
+    """Return the rows of a run's table, by marked column name."""
+    rows = []
+    for place, change in enumerate([None, *found.changes]):
+        row = {N_("Change"): _title(change)}
+        if change is not None:
+            which = found.changed[place - 1]
+            before, now = ["–"] * 2
+            if which.any():
+                before, now = (f"{value:.3f}" for value in found.cosines[:, place - 1, which].mean(1))
+            row |= {
+                N_("Changed texts"): percent(which.mean()),
+                N_("Cosine, untrained"): before,
+                N_("Cosine, trained"): now,
+            }
+            if found.plain.size:
+                flipped = (found.predicted[place - 1] != found.plain)[which]
+                row[N_("Flipped predictions")] = percent(flipped.mean()) if which.any() else "–"
+        if found.plain.size:
+            share, low, high = map(percent, accuracy(found.right[place]))
+            row[N_("Accuracy")] = _("{share} ({low} to {high})", share=share, low=low, high=high)
+        rows.append(row)
+    return rows
+
+
+def _records(found: ChangedTexts) -> list[dict[str, str]]:
+    """Return the table as records of a CSV file: one row per change and text."""
+    return [
+        {
+            "change": change.name,
+            "rate": "" if change.rate is None else str(change.rate),
+            "text": str(column),
+            "label": str(found.labels[column]),
+            "changed": str(bool(found.changed[place, column])),
+            "cosine_untrained": f"{found.cosines[0, place, column]:.6f}",
+            "cosine_trained": f"{found.cosines[1, place, column]:.6f}",
+            "prediction": str(found.plain[column]) if found.plain.size else "",
+            "prediction_changed": str(found.predicted[place, column]) if found.plain.size else "",
+        }
+        for place, change in enumerate(found.changes)
+        for column in range(len(found.labels))
+    ]
