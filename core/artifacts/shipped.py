@@ -80,6 +80,14 @@ SHIPPED = {
                 "collapse line."
             ),
         ),
+        Shipped(
+            "exploded",
+            N_("Not normalised"),
+            N_(
+                "CE + SCL at τ 0.3 on dot products instead of cosines: the gradient of the first step is a hundred "
+                "times as long."
+            ),
+        ),
     )
 }
 
