@@ -41,6 +41,7 @@ def changed_texts(store: Store, run: RunRecord) -> bool:
         pd.DataFrame([{_(name): value for name, value in row.items()} for row in rows]),
         hide_index=True,
         height=HEIGHT_PX,
+        placeholder="",
         key="explore.changed",
     )
     read_texts = ngettext("{count} test text", "{count} test texts", len(found.labels))
@@ -141,23 +142,26 @@ def _table(found: ChangedTexts) -> list[dict[str, str]]:
     """Return the rows of a run's table, by marked column name."""
     rows = []
     for place, change in enumerate([None, *found.changes]):
-        row = {N_("Change"): _title(change)}
+        before, now, share, flips = [""] * 4
         if change is not None:
             which = found.changed[place - 1]
-            before, now = ["–"] * 2
+            share, before, now = percent(which.mean()), *["–"] * 2
             if which.any():
                 before, now = (f"{value:.3f}" for value in found.cosines[:, place - 1, which].mean(1))
-            row |= {
-                N_("Changed texts"): percent(which.mean()),
-                N_("Cosine, untrained"): before,
-                N_("Cosine, trained"): now,
-            }
             if found.plain.size:
                 flipped = (found.predicted[place - 1] != found.plain)[which]
-                row[N_("Flipped predictions")] = percent(flipped.mean()) if which.any() else "–"
+                flips = percent(flipped.mean()) if which.any() else "–"
+        row = {
+            N_("Change"): _title(change),
+            N_("Changed texts"): share,
+            N_("Cosine, untrained"): before,
+            N_("Cosine, trained"): now,
+        }
         if found.plain.size:
-            share, low, high = map(percent, accuracy(found.right[place]))
-            row[N_("Accuracy")] = _("{share} ({low} to {high})", share=share, low=low, high=high)
+            row[N_("Flipped predictions")] = flips
+        if found.plain.size:
+            right, low, high = map(percent, accuracy(found.right[place]))
+            row[N_("Accuracy")] = _("{share} ({low} to {high})", share=right, low=low, high=high)
         rows.append(row)
     return rows
 
