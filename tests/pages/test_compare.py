@@ -280,6 +280,17 @@ def test_a_turned_run_shows_what_it_did(opened: Opened, made: Made, folder: Path
     assert "0\\.3 → 0\\.08 at step 5" in words(app)
 
 
+def test_the_list_of_runs_is_sent_at_every_run_of_the_script(opened: Opened, made: Made) -> None:
+    # A list drawn for an interrupted run of the script starts empty in the browser, which reported no runs at all.
+    runs = [made("a"), made("b", seed=1)]
+    app = opened(runs=",".join(runs), show="scores")
+    for _again in range(2):
+        [listed] = [one for one in app.multiselect if one.label == "Runs"]
+        assert listed.proto.set_value
+        assert listed.value == runs
+        app.run()
+
+
 def test_last_frames_of_ended_runs_are_measured_by_themselves(opened: Opened, made: Made, folder: Path) -> None:
     runs = [made("a"), made("b", seed=1), made("going", seed=2, status=None)]
     store = Store(folder)

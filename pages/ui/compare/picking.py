@@ -78,8 +78,8 @@ def pick(store: Store, runs: Sequence[RunSummary], head: DeltaGenerator) -> list
     chosen = found[:MOST_RUNS]
     Compare.RUNS.put(chosen)
     labels = run_labels(runs)
-    if state.widget_value(KEY) != chosen:
-        state.set_widget(KEY, chosen)
+    # At every run of the script: a list that a browser draws for an interrupted run starts empty, and reports that.
+    state.set_widget(KEY, chosen)
     head.multiselect(
         _("Runs"),
         list(labels),
