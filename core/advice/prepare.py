@@ -37,6 +37,7 @@ from core.models.source import EncoderShape, bundled_note, encoder_shape, is_loc
 from core.parameters import EMBEDDINGS
 from core.tasks import TaskData, load_task
 from core.tasks.batches import SMALLEST_BALANCED
+from core.texts.eda import eda
 
 Load = Callable[[TaskConfig, int], TaskData]
 
@@ -179,6 +180,8 @@ def _with_objective(
     return change.model_copy(update={"objective": _phase(counted, data, shape, "").objective})
 
 
+# Training texts that are searched for words with synonyms.
+SYNONYM_TEXTS = 200
 # A field of a phase, its value, and the remedy.
 Problem = tuple[str, object, Text]
 
@@ -192,6 +195,7 @@ def _problems(phase: PhaseConfig, data: TaskData, shape: EncoderShape) -> Iterat
     yield from _trainable_problems(phase, shape)
     plan = plan_phase(phase.objective, shape.blocks)
     yield from _learning_problems(phase, plan, shape)
+    yield from _replacement_problems(plan, data)
     if phase.objective.contrastive:
         yield from _positive_problems(phase, plan, data)
     if phase.micro_batch and any(p.view is not None and p.view.entry.follows_gradient for p in plan.passes):
@@ -199,6 +203,21 @@ def _problems(phase: PhaseConfig, data: TaskData, shape: EncoderShape) -> Iterat
             "an adversarial step is computed over the whole batch; leave micro_batch empty, or choose another view."
         )
         yield "micro_batch", phase.micro_batch, remedy
+
+
+def _replacement_problems(plan: Plan, data: TaskData) -> Iterator[Problem]:
+    """Find replacement by synonyms on texts of which no word has one, such as Chinese or Korean texts."""
+    replaces = any(
+        one.view is not None and one.view.view == "eda" and one.view.parameters["operation"] == "replace"
+        for one in plan.passes
+    )
+    texts, rng = data.train.texts[:SYNONYM_TEXTS], np.random.default_rng(0)
+    if replaces and all(eda(text, operation="replace", rate=1.0, rng=rng) == text for text in texts):
+        remedy = Message(
+            "no word of the training texts has a known synonym, and the list of synonyms is English; delete, "
+            "duplicate or swap words instead."
+        )
+        yield "eda.operation", "replace", remedy
 
 
 def _trainable_problems(phase: PhaseConfig, shape: EncoderShape) -> Iterator[Problem]:

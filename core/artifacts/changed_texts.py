@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import binomtest
 
 from core.catalogue.views import EDA, VIEWS
 from core.events import FloatArray
@@ -98,6 +97,8 @@ class ChangedTexts:
 
 def accuracy(right: NDArray[np.bool_]) -> tuple[float, float, float]:
     """Return the share of right predictions with its 95 % Wilson interval: (share, low, high)."""
+    from scipy.stats import binomtest
+
     count = int(right.sum())
     interval = binomtest(count, len(right)).proportion_ci(0.95, method="wilson")
     return count / len(right), float(interval.low), float(interval.high)

@@ -38,7 +38,7 @@ ALLOWED = {
     "figures": "catalogue config errors events quantities representation",
     # Noise in a training text is a view that is made once.
     "tasks": "atomic config errors models quantities settings texts",
-    "advice": "config errors events models parameters quantities representation tasks",
+    "advice": "config errors events models parameters quantities representation tasks texts",
     "training": (
         "advice atomic config encoders errors events losses parameters registry representation tasks texts "
         "views weight_files"
@@ -48,8 +48,8 @@ ALLOWED = {
     "store": "atomic config errors events quantities representation settings tasks.rows weight_files",
     "workers": "advice atomic config errors events models representation settings store tasks training weight_files",
     "artifacts": (
-        "advice atomic catalogue config encoders errors events models parameters representation settings "
-        "store tasks training weight_files workers"
+        "advice atomic catalogue config encoders errors events models parameters registry representation settings "
+        "store tasks texts training views weight_files workers"
     ),
     "experiments": (
         "advice artifacts config errors events figures.interval_chart figures.level_curves figures.template parameters "

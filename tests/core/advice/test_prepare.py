@@ -6,6 +6,7 @@ import csv
 import os
 from collections import Counter
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -289,6 +290,23 @@ def test_a_batch_too_small_for_two_rows_of_two_classes_is_refused(draft: Draft, 
         prepare(draft(task={"sampler": "class_balanced"}, batch_size=batch_size, objective=ce), gpu=False)
     assert caught.value.field == "batch_size"
     prepare(draft(task={"sampler": "random"}, batch_size=batch_size, objective=ce), gpu=False)
+
+
+def test_synonyms_of_texts_that_have_none_are_refused_and_other_operations_are_not(
+    draft: Draft, tmp_path: Path
+) -> None:
+    path = tmp_path / "korean.csv"
+    path.write_text("text,label\n" + "".join(f"정말 좋은 영화 {i},{i % 2}\n" for i in range(40)), encoding="utf-8")
+    on = {"id": "file", "path": str(path)}
+    for operation, refused in (("replace", True), ("mixed", False), ("delete", False)):
+        views = [{"view": "eda", "operation": operation}]
+        with (
+            pytest.raises(ConfigError, match="no word of the training texts has a known synonym")
+            if refused
+            else (nullcontext())
+        ):
+            prepared(draft(task=on, **contrast(views=views)))
+    prepared(draft(**contrast(views=[{"view": "eda", "operation": "replace"}])))
 
 
 class TestWhatLearns:
