@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from core.experiments.design import Axis, Level
 from core.experiments.protocols.entry import Protocol, Published, objectives, setting_axis
 from core.messages import N_
@@ -14,6 +17,21 @@ TARGETS = {N_("Product reviews"): "product_reviews", N_("Venue reviews"): "venue
 ROWS, STEPS = 20, 60
 SOURCE = N_("Film reviews, CE")
 SOURCE_SCL = N_("Film reviews, CE + SCL")
+
+VARIATIONS: Mapping[str, Mapping[str, Any]] = {
+    N_("Default"): {},
+    N_("Rate halved"): {"optimiser.learning_rate": 5e-5},
+    N_("Rate doubled"): {"optimiser.learning_rate": 2e-4},
+    N_("Steps tripled"): {"steps": 180},
+    N_("Last block re-initialised"): {"trainable.reinitialised_blocks": 1},
+}
+
+
+def _scl(weight: float, temperature: float) -> dict[str, Any]:
+    """Return the settings of CE + SCL; the contrastive term is the first."""
+    terms = {"objective.terms.0.weight": weight, "objective.terms.1.weight": round(1 - weight, 3)}
+    return {"preset": "ce-scl", **terms, "objective.terms.0.temperature": temperature}
+
 
 ENTRIES = (
     Protocol(
@@ -44,9 +62,21 @@ ENTRIES = (
         N_("Back-translation noise"),
         N_("Is contrast more robust when the training texts are augmented with noisy back-translations?"),
         GUNEL,
-        lambda _: (setting_axis("task.back_translation", None, *TEMPERATURES), objectives("ce", "ce-scl")),
-        settings={"task.id": "film_reviews", "task.train_size": 100, "steps": 60},
+        lambda _: (
+            setting_axis("task.id", "film_reviews", "nli"),
+            setting_axis("task.back_translation", None, *TEMPERATURES),
+            objectives("ce", "ce-scl"),
+        ),
+        settings={"task.train_size": 100, "steps": 60},
         baseline={"Objective": "CE"},
+        published=(
+            Published(
+                (N_("Tasks"), N_("CE + SCL over CE, points")),
+                ((N_("Some of GLUE"), N_("up to +7")), ("MNLI, QNLI", N_("CE falls as T rises, CE + SCL less"))),
+                N_("RoBERTa-large, training texts augmented at T 0.3 to 0.9"),
+                GUNEL,
+            ),
+        ),
         differs=N_(
             "The paper augments 100 or 1,000 rows of GLUE tasks. The first run downloads two translation models "
             "from the Hugging Face Hub. Translating then takes some minutes for each temperature and seed; "
@@ -112,6 +142,37 @@ ENTRIES = (
             "The paper fine-tunes RoBERTa-large on SST-2 and uses few rows of Amazon and Yelp reviews. Here an "
             "encoder is trained on film reviews for 120 steps, then on 20 product or venue reviews with a new "
             "classifier and the same objective."
+        ),
+    ),
+    Protocol(
+        "stability",
+        4,
+        N_("Stability"),
+        N_("Does contrast make results depend less on seed and settings, and do more steps or new blocks help?"),
+        GUNEL,
+        lambda _: (
+            Axis(
+                name=N_("Training"),
+                levels=tuple(Level(label=label, settings=settings) for label, settings in VARIATIONS.items()),
+            ),
+            Axis(
+                name=N_("Objective"),
+                levels=(
+                    Level(label="CE", settings={"preset": "ce"}),
+                    *(
+                        Level(label=f"λ {weight}, τ {tau}", settings=_scl(weight, tau))
+                        for weight in (0.5, 0.9)
+                        for tau in (0.1, 0.5)
+                    ),
+                ),
+            ),
+        ),
+        settings={"task.id": "film_reviews", "task.train_size": 100, "steps": 60},
+        baseline={"Objective": "CE"},
+        differs=N_(
+            "The paper reports that CE is unstable on few rows, and that more steps and re-initialised top blocks help "
+            "(Zhang et al. 2021, arXiv:2006.05987). Compare the standard deviations over seeds, and the means over λ "
+            "and τ; the paper tunes both for each task."
         ),
     ),
     Protocol(

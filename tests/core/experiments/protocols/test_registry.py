@@ -17,7 +17,7 @@ from tests.cases import each
 
 
 def test_the_protocols_of_the_papers_and_notes_are_there() -> None:
-    papers = {"few-shot", "label-noise", "text-noise", "back-translation", "transfer", "batch-size"}
+    papers = {"few-shot", "label-noise", "text-noise", "back-translation", "transfer", "stability", "batch-size"}
     assert set(PROTOCOLS) >= {*papers, "rdrop-stages", "views", "tokens", "layers", "representation"}
 
 
@@ -81,3 +81,16 @@ def test_a_protocol_from_outside_is_found(monkeypatch: pytest.MonkeyPatch) -> No
     assert build(Design, {"protocol": "own"}).protocol == "own"
     with pytest.raises(ConfigError, match="choose one of few-shot"):
         PROTOCOLS.entry("nonsense")
+
+
+def test_stability_varies_the_contrastive_term_and_one_setting_of_training_at_a_time() -> None:
+    design = PROTOCOLS.entry("stability").design()
+    mixes = set()
+    for cell in design.cells:
+        [phase] = design.draft(cell, 0).phases
+        weights = {term.loss: term.weight for term in phase.objective.terms}
+        tau = [term.parameters["temperature"] for term in phase.objective.terms if term.loss == "supcon"]
+        mixes.add((weights.get("supcon", 0.0), weights["cross_entropy"], *tau))
+        rate, steps, new = phase.optimiser.learning_rate, phase.steps, phase.trainable.reinitialised_blocks
+        assert (rate is not None) + (steps != 60) + (new != 0) == (cell.levels[0] != 0)
+    assert mixes == {(0.0, 1.0), *((w, round(1 - w, 3), tau) for w in (0.5, 0.9) for tau in (0.1, 0.5))}
