@@ -109,6 +109,17 @@ SUPCON = LossEntry(
             kind="choice",
             choices={"out": "L_out", "in": "L_in"},
         ),
+        Parameter(
+            "reduction",
+            N_("Reduction"),
+            "mean",
+            N_(
+                "Mean or sum over the anchors of a batch that have a positive. Gunel et al. sum: at batch size 16 and "
+                "λ = 0.9, SCL then outweighs cross-entropy by up to 144 : 1 instead of 9 : 1."
+            ),
+            kind="choice",
+            choices={"mean": N_("Mean"), "sum": N_("Sum")},
+        ),
         NORMALIZE,
         *CONTRAST,
         *QUEUE,
@@ -116,7 +127,8 @@ SUPCON = LossEntry(
     others_compute=N_(
         "HobbitLong's code multiplies by τ/0.07 and Google's by τ. pytorch-metric-learning averages over the "
         "anchors with a positive loss and returns 0 for a batch of one class. Gunel et al. sum over anchors, so "
-        "their λ depends on the batch size. Here the loss is the mean over anchors that have a positive."
+        "their λ depends on the batch size; *Reduction* offers that sum. The default is the mean over anchors that "
+        "have a positive."
     ),
     latex_variants={
         "in": (
@@ -124,12 +136,17 @@ SUPCON = LossEntry(
             r"\frac{e^{z_i\cdot z_p/{temperature}}}{\sum_{a\ne i}e^{z_i\cdot z_a/{temperature}}}\Big]"
         ),
     },
+    latex_notes={"reduction": r"\overline{\text{SCL}_i}\;\to\;\sum_i\text{SCL}_i"},
     place=1,
     colour="#009e73",
     compute="core.losses.supcon:supcon_term",
     lines="core.losses.supcon:supcon_lines",
     forces=Forces("core.losses.supcon:supcon_anchor_losses"),
-    lab={"out": {"variant": "out"}, "in": {"variant": "in"}},
+    lab={
+        "out": {"variant": "out"},
+        "in": {"variant": "in"},
+        "sum": {"variant": "out", "reduction": "sum"},
+    },
 )
 
 DSCL = LossEntry(

@@ -115,10 +115,15 @@ def reference_lines(loss: str, given: TermInput, labels: Tensor, settings: Setti
     return load(lines)(given, labels, settings) if lines and given.layers else None
 
 
-def contrast_lines(given: TermInput, labels: Tensor, bound: BoundFunction) -> ReferenceLines:
+def contrast_lines(
+    given: TermInput, labels: Tensor, bound: BoundFunction, *, summed: bool = False
+) -> ReferenceLines:
     """Return the lines of a loss whose positives share a label, on this batch, averaged over its layers.
 
     Collapse is the loss when all candidates are equally similar: ln(M − 1) for M vectors that are equal or equidistant.
+
+    Args:
+        summed: whether the loss is the sum over the anchors that have a positive rather than their mean.
     """
     lines = []
     same = (labels.unsqueeze(0) == labels.unsqueeze(1)).double()  # [N, N]
@@ -134,5 +139,6 @@ def contrast_lines(given: TermInput, labels: Tensor, bound: BoundFunction) -> Re
         anchors = views * (positives > 0)  # number of anchors of each example
         lowest = (bound(positives, float(v - 1)) * anchors).sum() / anchors.sum().clamp(min=1)
         active = (anchors.sum() / views.sum().clamp(min=1)) * (others > 1)
-        lines.append((others.clamp(min=1).log(), lowest, active))
+        times = anchors.sum() if summed else 1
+        lines.append((times * others.clamp(min=1).log(), times * lowest, active))
     return ReferenceLines(*(torch.stack(values).mean() for values in zip(*lines, strict=True)))
