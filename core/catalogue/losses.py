@@ -104,7 +104,7 @@ SUPCON = LossEntry(
             "out",
             N_(
                 "L_out averages the logarithms over the positives, L_in takes the logarithm of their mean. L_in is "
-                "never larger."
+                "never larger, although some texts print the inequality reversed."
             ),
             kind="choice",
             choices={"out": "L_out", "in": "L_in"},

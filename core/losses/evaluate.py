@@ -115,9 +115,7 @@ def reference_lines(loss: str, given: TermInput, labels: Tensor, settings: Setti
     return load(lines)(given, labels, settings) if lines and given.layers else None
 
 
-def contrast_lines(
-    given: TermInput, labels: Tensor, bound: BoundFunction, *, summed: bool = False
-) -> ReferenceLines:
+def contrast_lines(given: TermInput, labels: Tensor, bound: BoundFunction, *, summed: bool = False) -> ReferenceLines:
     """Return the lines of a loss whose positives share a label, on this batch, averaged over its layers.
 
     Collapse is the loss when all candidates are equally similar: ln(M − 1) for M vectors that are equal or equidistant.
