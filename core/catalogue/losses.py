@@ -27,10 +27,11 @@ CROSS_ENTROPY = LossEntry(
     label=N_("Cross-entropy"),
     symbol="CE",
     latex=r"\text{CE}=-\log p_\theta(y_i\mid x_i)",
-    summary=N_("The standard fine-tuning loss, with optional label smoothing, additive margin or Mixup."),
+    summary=N_("The standard fine-tuning loss, with optional label smoothing, margins, Mixup or CutMix."),
     source=N_(
         "Label smoothing: Szegedy et al. 2016, arXiv:1512.00567; additive margin: "
-        "Wang et al. 2018 (AM-Softmax), arXiv:1801.05599; Mixup of vectors: Zhang et al. 2018, arXiv:1710.09412"
+        "Wang et al. 2018 (AM-Softmax), arXiv:1801.05599; Mixup of vectors: Zhang et al. 2018, arXiv:1710.09412; "
+        "CutMix of tokens: Yun et al. 2019, arXiv:1905.04899"
     ),
     reads="logits",
     views=(1, None),
@@ -68,11 +69,25 @@ CROSS_ENTROPY = LossEntry(
             high=100.0,
             slider=(0.0, 2.0),
         ),
+        Parameter(
+            "cutmix",
+            N_("CutMix a"),
+            0.0,
+            N_(
+                "Above 0, a span of each text's tokens is replaced by that of another text. The replaced share is "
+                "drawn from Beta(a, a) and weights the other text's label. Other terms read the texts unmixed, in a "
+                "further pass."
+            ),
+            low=0.0,
+            high=100.0,
+            slider=(0.0, 2.0),
+        ),
     ),
     others_compute=N_("L-Softmax (Liu et al. 2016, arXiv:1612.02295) multiplies the angle instead, with the same aim."),
     latex_notes={
         "label_smoothing": r"y\;\to\;(1-{label_smoothing})\,y+{label_smoothing}/C",
         "margin": r"\mathrm{logit}_{y_i}\;\to\;\mathrm{logit}_{y_i}-{margin}",
+        "cutmix": r"x_i\;\to\;(x_i^{<s},x_j^{s\ldots e},x_i^{>e}),\quad(e-s+1)/n_i\sim\mathrm{Beta}({cutmix},{cutmix})",
         "mixup": r"h_i\;\to\;s\,h_i+(1-s)\,h_j,\quad s\sim\mathrm{Beta}({mixup},{mixup})",
     },
     place=0,

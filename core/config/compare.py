@@ -155,6 +155,8 @@ def config_hash(text: str) -> str:
     for term in (term for objective in objectives for term in objective.get("terms", ())):
         if term["loss"] in ("dscl", "simcse") and term.get("normalize") is True:
             del term["normalize"]
+        if term["loss"] == "cross_entropy" and term.get("cutmix") == 0:
+            del term["cutmix"]
         if term["loss"] == "supcon" and term.get("reduction") == "mean":
             del term["reduction"]
     given.get("probe", {}).pop("frame_steps", None)

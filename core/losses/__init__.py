@@ -16,6 +16,7 @@ HOMES = {
     "RDropLoss": "rdrop",
     "contrastive_coefficients": "supcon",
     "cross_entropy_loss": "cross_entropy",
+    "cutmix_loss": "cross_entropy",
     "dcl_loss": "dcl",
     "dscl_loss": "dscl",
     "mixup_loss": "cross_entropy",

@@ -1,4 +1,4 @@
-"""Cross-entropy and its classical variants: label smoothing, an additive margin and Mixup of pooled vectors."""
+"""Cross-entropy and its classical variants: label smoothing, an additive margin, Mixup of vectors and CutMix."""
 
 from __future__ import annotations
 
@@ -69,6 +69,30 @@ def mixup_loss(logits: Tensor, labels: Tensor, partners: Tensor, share: float | 
     return share * cross_entropy_loss(logits, labels) + (1 - share) * cross_entropy_loss(logits, labels[partners])
 
 
+def cutmix_loss(logits: Tensor, labels: Tensor, partners: Tensor, shares: Tensor) -> Tensor:
+    """Compute cross-entropy of mixed texts against both labels, the mean of share·CE(own) + (1 − share)·CE(partner).
+
+    Args:
+        logits: [N, C] of the mixed texts.
+        labels: [N], of the texts before mixing.
+        partners: [N], row number of each text's partner.
+        shares: [N], in [0, 1]; share of each text's own tokens.
+    Returns: scalar, nats, in float32 or better.
+    Raises: ValueError naming the argument, its value and the expected values.
+    Source: Yun et al. 2019, eq. 1, arXiv:1905.04899.
+    """
+    check_logits("logits", logits)
+    for name, values in (("labels", labels), ("partners", partners), ("shares", shares)):
+        check_shape(name, values, (len(logits),), "one per row of logits")
+    with torch.autocast(logits.device.type, enabled=False):
+        logits = to_full_precision(logits)
+        shares = shares.to(logits)
+        own, partner = (
+            torch.nn.functional.cross_entropy(logits, one, reduction="none") for one in (labels, labels[partners])
+        )
+        return (shares * own + (1 - shares) * partner).mean()
+
+
 def _checked_share(n: int, partners: Tensor, share: float | Tensor) -> float:
     check_shape("partners", partners, (n,), "one per example")
     if isinstance(share, torch.Tensor) and share.ndim:
@@ -82,6 +106,7 @@ def _checked_share(n: int, partners: Tensor, share: float | Tensor) -> float:
 def cross_entropy_term(given: TermInput, labels: Tensor, settings: Settings) -> Tensor:
     if given.mixed is not None:
         partners, share = given.mixed
-        return mean_of([mixup_loss(logits, labels, partners, share) for logits in given.logits])
+        loss = cutmix_loss if share.ndim else mixup_loss
+        return mean_of([loss(logits, labels, partners, share) for logits in given.logits])
     smoothing, margin = number(settings, "label_smoothing"), number(settings, "margin")
     return mean_of([cross_entropy_loss(x, labels, label_smoothing=smoothing, margin=margin) for x in given.logits])

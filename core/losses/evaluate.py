@@ -21,7 +21,10 @@ class Contrasted(NamedTuple):
 
 
 class Mixed(NamedTuple):
-    """The mixing of texts before the classifier: row numbers [N] of the partners, and the share of the first text."""
+    """The mixing of texts: row numbers [N] of the partners, and the share of the first text.
+
+    Mixup has one share for the batch, a 0-d tensor; CutMix has one for each text, [N].
+    """
 
     partners: Tensor
     share: Tensor
@@ -34,7 +37,7 @@ class TermInput(NamedTuple):
         logits: [N, C] per view, for a loss on logits.
         layers: one entry per contrasted layer, for a loss on vectors.
         queue: additional candidates, features [Q, d] and labels [Q].
-        mixed: the mixing of the texts, for Mixup.
+        mixed: the mixing of the texts, for Mixup and CutMix.
     """
 
     logits: tuple[Tensor, ...] = ()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import torch
@@ -63,8 +63,10 @@ class Reader:
         plan: Plan,
         *,
         queue: Callable[[str], tuple[Tensor, Tensor] | None] = lambda key: None,
+        cut: Mapping[int, Mixed] | None = None,
     ) -> None:
-        self._outputs, self._encoder, self._queue = outputs, encoder, queue
+        """Args: cut: partners and shares of the passes with CutMix, by number."""
+        self._outputs, self._encoder, self._queue, self._cut = outputs, encoder, queue, cut or {}
         self._plans = {term.key: term for term in plan.terms}
         self._last = len(encoder.blocks)
         self._logits: dict[LogitsOf, Tensor] = {}
@@ -80,7 +82,9 @@ class Reader:
         settings, level = plan.term.parameters, plan.term.parameters.get("level")
         if plan.logits and level != "logits":
             concentration = number(settings, "mixup")
-            return self._mixed(plan, concentration) if concentration > 0 else TermInput(logits=self._answers(plan))
+            if concentration > 0:
+                return self._mixed(plan, concentration)
+            return TermInput(logits=self._answers(plan), mixed=self._cut.get(plan.logits[0].number))
         if level == "logits":
             return TermInput(layers=(Contrasted(torch.stack(self._answers(plan), 1)),))  # [B, V, C]
         if level == "token":

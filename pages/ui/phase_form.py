@@ -33,7 +33,7 @@ OF_PART: Mapping[str, Mapping[str, float | None]] = {
     "lora": {"lora_rank": 1, "lora_alpha": None, "lora_dropout": 0.05},
 }
 # Settings of a term that change its structure when they are above 0.
-EXTRAS = ("label_smoothing", "margin", "mixup", "clusters", "queue")
+EXTRAS = ("label_smoothing", "margin", "mixup", "cutmix", "clusters", "queue")
 CUSTOM = N_("Custom")
 
 

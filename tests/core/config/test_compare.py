@@ -305,10 +305,11 @@ def test_everything_else_counts(more: dict[str, Any]) -> None:
         ("dscl", '"normalize": true', '"normalize": false'),
         ("simcse", '"normalize": true', '"normalize": false'),
         ("ce-scl", '"reduction": "mean"', '"reduction": "sum"'),
+        ("ce", '"cutmix": 0.0', '"cutmix": 0.5'),
     ],
 )
 def test_runs_from_before_a_setting_existed_keep_their_hash(preset: str, default: str, other: str) -> None:
-    """DSCL and SimCSE once normalised always, and SCL was always a mean."""
+    """DSCL and SimCSE once normalised always, SCL was always a mean, and there was no CutMix."""
     text = apply_settings(RunConfig(), {"preset": preset}).to_json()
     assert default in text
     assert config_hash(text) == config_hash(re.sub(default + r",?\s*", "", text))

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from core.losses import cross_entropy_loss, mixup_loss
+from core.losses import cross_entropy_loss, cutmix_loss, mixup_loss
 from core.losses.cross_entropy import mix
 from tests.cases import each
 
@@ -73,6 +73,16 @@ class TestMixup:
     def test_the_precision_of_the_vectors_is_kept(self, share: float | Tensor) -> None:
         assert mix(torch.ones(4, 5), PARTNERS, share).dtype == torch.float32
         assert mixup_loss(torch.ones(4, 3), LABELS, PARTNERS, share).dtype == torch.float32
+
+
+def test_cutmix_weights_the_two_labels_of_each_text_by_its_own_share() -> None:
+    logits, shares = random_logits(4, 3), torch.tensor([1.0, 0.25, 0.6, 0.0], dtype=torch.float64)
+    expected = 0.0
+    for i, share in enumerate(shares.tolist()):
+        one = slice(i, i + 1)
+        partner = slow_loss(logits[one], LABELS[PARTNERS][one])
+        expected += (share * slow_loss(logits[one], LABELS[one]) + (1 - share) * partner) / 4
+    assert cutmix_loss(logits, LABELS, PARTNERS, shares).item() == pytest.approx(expected)
 
 
 def test_a_full_share_is_no_mixing() -> None:
