@@ -30,7 +30,8 @@ CROSS_ENTROPY = LossEntry(
     summary=N_("The standard fine-tuning loss, with optional label smoothing, margins, Mixup or CutMix."),
     source=N_(
         "Label smoothing: Szegedy et al. 2016, arXiv:1512.00567; additive margin: "
-        "Wang et al. 2018 (AM-Softmax), arXiv:1801.05599; Mixup of vectors: Zhang et al. 2018, arXiv:1710.09412; "
+        "Wang et al. 2018 (AM-Softmax), arXiv:1801.05599; angle margin: Liu et al. 2016 (L-Softmax), "
+        "arXiv:1612.02295; Mixup of vectors: Zhang et al. 2018, arXiv:1710.09412; "
         "CutMix of tokens: Yun et al. 2019, arXiv:1905.04899"
     ),
     reads="logits",
@@ -61,6 +62,19 @@ CROSS_ENTROPY = LossEntry(
             knob=True,
         ),
         Parameter(
+            "angle_margin",
+            N_("Angle margin m"),
+            1,
+            N_(
+                "L-Softmax: the angle between a text and its class vector counts m times, so that it must lie well "
+                "inside its class; 1 is the plain softmax."
+            ),
+            kind="integer",
+            low=1,
+            high=4,
+            slider=(1, 4),
+        ),
+        Parameter(
             "mixup",
             N_("Mixup a"),
             0.0,
@@ -83,10 +97,14 @@ CROSS_ENTROPY = LossEntry(
             slider=(0.0, 2.0),
         ),
     ),
-    others_compute=N_("L-Softmax (Liu et al. 2016, arXiv:1612.02295) multiplies the angle instead, with the same aim."),
+    others_compute=N_(
+        "The paper of L-Softmax begins with a large share of the plain logit and lowers it; here the angle margin acts "
+        "from the first step on. The bias of the class is kept."
+    ),
     latex_notes={
         "label_smoothing": r"y\;\to\;(1-{label_smoothing})\,y+{label_smoothing}/C",
         "margin": r"\mathrm{logit}_{y_i}\;\to\;\mathrm{logit}_{y_i}-{margin}",
+        "angle_margin": r"\cos\theta_{y_i}\;\to\;(-1)^k\cos({angle_margin}\,\theta_{y_i})-2k",
         "cutmix": r"x_i\;\to\;(x_i^{<s},x_j^{s\ldots e},x_i^{>e}),\quad(e-s+1)/n_i\sim\mathrm{Beta}({cutmix},{cutmix})",
         "mixup": r"h_i\;\to\;s\,h_i+(1-s)\,h_j,\quad s\sim\mathrm{Beta}({mixup},{mixup})",
     },

@@ -155,8 +155,9 @@ def config_hash(text: str) -> str:
     for term in (term for objective in objectives for term in objective.get("terms", ())):
         if term["loss"] in ("dscl", "simcse") and term.get("normalize") is True:
             del term["normalize"]
-        if term["loss"] == "cross_entropy" and term.get("cutmix") == 0:
-            del term["cutmix"]
+        for name, default in (("cutmix", 0), ("angle_margin", 1)):
+            if term["loss"] == "cross_entropy" and term.get(name) == default:
+                del term[name]
         if term["loss"] == "supcon" and term.get("reduction") == "mean":
             del term["reduction"]
     given.get("probe", {}).pop("frame_steps", None)

@@ -199,6 +199,13 @@ def _extra_problems(term: TermConfig) -> Iterator[Problem]:
     if queue and remedy:
         yield "queue", queue, remedy
     cut = term.parameters.get("cutmix")
+    angle = integer_setting(term.parameters, "angle_margin")
+    if angle > 1 and (mixup or cut):
+        yield (
+            "angle_margin",
+            angle,
+            N_("Mixup and CutMix give each text two labels and support no margin; set it to 1."),
+        )
     if cut and (mixup or term.parameters["margin"] or term.parameters["label_smoothing"]):
         remedy = N_("CutMix gives each text two labels and excludes Mixup, margin and label smoothing; set them to 0.")
         yield "cutmix", cut, remedy

@@ -19,6 +19,7 @@ HOMES = {
     "cutmix_loss": "cross_entropy",
     "dcl_loss": "dcl",
     "dscl_loss": "dscl",
+    "large_margin_loss": "cross_entropy",
     "mixup_loss": "cross_entropy",
     "rdrop_loss": "rdrop",
     "scl_objective": "scl",

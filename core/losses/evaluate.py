@@ -30,6 +30,14 @@ class Mixed(NamedTuple):
     share: Tensor
 
 
+class LastLayer(NamedTuple):
+    """The last layer of the classifier: its inputs [N, d], its weight [C, d] and its bias [C]."""
+
+    features: Tensor
+    weight: Tensor
+    bias: Tensor
+
+
 class TermInput(NamedTuple):
     """The input of one term.
 
@@ -38,12 +46,14 @@ class TermInput(NamedTuple):
         layers: one entry per contrasted layer, for a loss on vectors.
         queue: additional candidates, features [Q, d] and labels [Q].
         mixed: the mixing of the texts, for Mixup and CutMix.
+        last: instead of the logits of each view, for a margin of the angle.
     """
 
     logits: tuple[Tensor, ...] = ()
     layers: tuple[Contrasted, ...] = ()
     queue: tuple[Tensor, Tensor] | None = None
     mixed: Mixed | None = None
+    last: tuple[LastLayer, ...] = ()
 
 
 class Term(NamedTuple):

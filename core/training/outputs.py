@@ -13,8 +13,9 @@ from core.config.plan import LogitsOf, Plan, TermPlan, VectorOf
 from core.encoders.model import Encoder
 from core.encoders.taps import Encoded, TokenViews
 from core.losses.cross_entropy import mix
-from core.losses.evaluate import Contrasted, Mixed, TermInput
+from core.losses.evaluate import Contrasted, LastLayer, Mixed, TermInput
 from core.parameters import integer_setting, number
+from core.training.trainable import last_layer
 from core.views.token_clusters import cluster_views
 
 
@@ -53,6 +54,12 @@ def concatenate_outputs(parts: Sequence[Outputs]) -> Outputs:
     return Outputs({layer: torch.cat([part.pooled[layer] for part in parts], 1) for layer in first.pooled}, tokens)
 
 
+def last_layers(encoder: Encoder, pooled: Sequence[Tensor]) -> tuple[LastLayer, ...]:
+    """Return the last layer of the classifier with its inputs for pooled vectors [B, H] of each view."""
+    found = [last_layer(encoder, vectors) for vectors in pooled]
+    return tuple(LastLayer(features, layer.weight, layer.bias) for layer, features in found)
+
+
 class Reader:
     """The inputs of the objective's terms. Tensors that several terms read are computed once."""
 
@@ -82,6 +89,9 @@ class Reader:
         settings, level = plan.term.parameters, plan.term.parameters.get("level")
         if plan.logits and level != "logits":
             concentration = number(settings, "mixup")
+            if integer_setting(settings, "angle_margin") > 1:
+                pooled = self._outputs.pooled[self._last]
+                return TermInput(last=last_layers(self._encoder, [pooled[of.number] for of in plan.logits]))
             if concentration > 0:
                 return self._mixed(plan, concentration)
             return TermInput(logits=self._answers(plan), mixed=self._cut.get(plan.logits[0].number))

@@ -121,6 +121,7 @@ def _structure(given: JSON) -> Any:
 
     def of_term(term: TermConfig) -> tuple[Any, ...]:
         extras = [bool(term.parameters.get(name)) for name in EXTRAS]
+        extras.append(term.parameters.get("angle_margin", 1) != 1)
         views = tuple(view.view for view in term.views)
         projection = term.parameters.get("projection")
         return (term.loss, views, term.level, term.layers, term.original, projection, *extras)

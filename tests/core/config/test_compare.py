@@ -306,10 +306,11 @@ def test_everything_else_counts(more: dict[str, Any]) -> None:
         ("simcse", '"normalize": true', '"normalize": false'),
         ("ce-scl", '"reduction": "mean"', '"reduction": "sum"'),
         ("ce", '"cutmix": 0.0', '"cutmix": 0.5'),
+        ("ce", '"angle_margin": 1', '"angle_margin": 2'),
     ],
 )
 def test_runs_from_before_a_setting_existed_keep_their_hash(preset: str, default: str, other: str) -> None:
-    """DSCL and SimCSE once normalised always, SCL was always a mean, and there was no CutMix."""
+    """DSCL and SimCSE once normalised always, SCL was always a mean, and there was neither CutMix nor L-Softmax."""
     text = apply_settings(RunConfig(), {"preset": preset}).to_json()
     assert default in text
     assert config_hash(text) == config_hash(re.sub(default + r",?\s*", "", text))

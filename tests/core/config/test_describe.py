@@ -189,6 +189,7 @@ def test_braces_stay_balanced(loss: str) -> None:
         ("cross_entropy", "margin", 0.5, "-0.50"),
         ("cross_entropy", "mixup", 0.2, r"\mathrm{Beta}(0.20,0.20)"),
         ("cross_entropy", "cutmix", 0.2, r"\mathrm{Beta}(0.20,0.20)"),
+        ("cross_entropy", "angle_margin", 2, r"\cos(2\,\theta_{y_i})-2k"),
         ("supcon", "reduction", "sum", r"\sum_i\text{SCL}_i"),
     ],
 )
