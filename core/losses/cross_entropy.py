@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -155,8 +156,7 @@ def cross_entropy_term(given: TermInput, labels: Tensor, settings: Settings) -> 
         loss = cutmix_loss if share.ndim else mixup_loss
         return mean_of([loss(logits, labels, partners, share) for logits in given.logits])
     smoothing, margin = number(settings, "label_smoothing"), number(settings, "margin")
-    extras = {"label_smoothing": smoothing, "margin": margin}
     if given.last:
-        times = integer_setting(settings, "angle_margin")
-        return mean_of([large_margin_loss(*last, labels, angle_margin=times, **extras) for last in given.last])
-    return mean_of([cross_entropy_loss(x, labels, **extras) for x in given.logits])
+        loss = partial(large_margin_loss, angle_margin=integer_setting(settings, "angle_margin"))
+        return mean_of([loss(*last, labels, label_smoothing=smoothing, margin=margin) for last in given.last])
+    return mean_of([cross_entropy_loss(x, labels, label_smoothing=smoothing, margin=margin) for x in given.logits])
