@@ -213,7 +213,10 @@ class TurnRefused(Notice):
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """The run ended, with status "finished", or "stopped" if a user stopped it."""
+    """The run ended, with status "finished", or "stopped" if a user stopped it.
+
+    A worker adds `values["peak_memory"]` in bytes, if it was measured.
+    """
 
     step: int
     status: str

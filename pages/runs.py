@@ -19,6 +19,7 @@ from core.quantities import PERCENT_CELLS, hundredths
 from core.settings import settings
 from core.store import RunSummary, Status, Store
 from core.store.budget import GB, dropped_sentence
+from core.store.records import PEAK_MEMORY
 from core.store.sizes import RunSize, size_text
 from core.tasks.task_label import task_label
 from core.workers import Engine
@@ -136,6 +137,7 @@ def _columns() -> dict[str, Any]:
         ),
         # Translators: the heading of a column: how long the run took.
         "Duration": column.TextColumn(_("Duration"), help=_("Excluding pauses")),
+        "Memory": column.NumberColumn(_("Memory"), format="%d MB", help=_(PEAK_MEMORY)),
         "Created": column.DatetimeColumn(
             _("Created"),
             # Translators: a date as moment.js writes it: the day, the month's name, hours and minutes.
@@ -246,6 +248,7 @@ def _table(store: Store, runs: list[RunSummary], sizes: Mapping[str, RunSize]) -
             "Test": hundredths([_accuracy(scores[run.id], "test") for run in runs]),
             "Scored": ["" if scorer is None else _(SCORERS[scorer]) for scorer in scorers],
             "Duration": [duration(run.elapsed_s) if run.started_at else "" for run in runs],
+            "Memory": [None if run.peak_memory is None else round(run.peak_memory / 2**20) for run in runs],
             "Created": [datetime.fromtimestamp(run.created_at) for run in runs],
             "Encoder": [run.config.encoder.id for run in runs],
             "Size": [round(sizes.get(run.id, RunSize()).total / 2**20) for run in runs],
@@ -256,6 +259,7 @@ def _table(store: Store, runs: list[RunSummary], sizes: Mapping[str, RunSize]) -
     empty += [] if any(run.tags for run in runs) else ["Tags"]
     empty += [] if settings().shared else ["By"]
     empty += [] if any(run.place for run in runs) else ["Where"]
+    empty += [] if any(run.peak_memory for run in runs) else ["Memory"]
     return table.drop(columns=empty)
 
 

@@ -1,4 +1,4 @@
-"""Files, folders and modules that documents name exist."""
+"""Files, folders, tests and modules that documents name exist."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ DOCUMENTS = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "assets
 # The history names former paths. NAME stands for a name that the reader chooses.
 HISTORY, EXAMPLE = "CHANGELOG.md", "NAME"
 PATH = re.compile(r"\b(?:core|pages|tests|benchmarks|assets|docs|deploy)/[\w/.-]*\w")
+TEST = re.compile(r"\b(tests/[\w/]+\.py)::(\w+)")
 MODULE = re.compile(r"`(core(?:\.\w+)+)`")
 
 
@@ -21,5 +22,9 @@ def test_every_path_and_module_that_a_document_names_exists(document: Path) -> N
     text = document.read_text(encoding="utf-8")
     paths = {path for path in PATH.findall(text) if EXAMPLE not in path}
     assert sorted(path for path in paths if not (ROOT / path).exists()) == []
+    tests = {
+        (path, name) for path, name in TEST.findall(text) if f"def {name}(" not in (ROOT / path).read_text("utf-8")
+    }
+    assert tests == set()
     for name in MODULE.findall(text):
         resolve_name(name)

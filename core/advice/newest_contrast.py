@@ -32,7 +32,8 @@ def newest_contrast(steps: Sequence[Step], objective: ObjectiveConfig, classes: 
     of_term = [values for values in newest if values.get(OfTerm.ACTIVE_ANCHORS.of(key), 1.0) > 0]
     if not of_term:
         return None
-    limited = bool(term.parameters.get("normalize", True))
+    # The limit that τ sets follows from the means of line and bound.
+    limited = bool(term.parameters.get("normalize", True)) and term.parameters.get("reduction") != "sum"
     # Line and bound may differ between batches, as with tokens or uneven classes. The difference of means is the mean
     # of differences, so each batch is compared with its own line.
     return Contrast(

@@ -103,6 +103,8 @@ def shown_contrast(config: RunConfig, step: int, layer: int | None, blocks: int 
             "It has the largest weight, {weight:g}, of {terms} contrastive terms.", terms=terms, weight=term.weight
         )
         remarks.insert(0, heaviest)
+    if term.parameters.get("reduction") == "sum":
+        remarks.append(_("The run sums this loss over the anchors of a batch; here it is their mean."))
     law = ForceLaw(term.entry, term.parameters, max(term.entry.views[0], views))
     if law.temperature is None:
         about = _("{loss}: the contrastive loss of this run at step {step:,}.", loss=law.name, step=step)

@@ -27,10 +27,12 @@ CROSS_ENTROPY = LossEntry(
     label=N_("Cross-entropy"),
     symbol="CE",
     latex=r"\text{CE}=-\log p_\theta(y_i\mid x_i)",
-    summary=N_("The standard fine-tuning loss, with optional label smoothing, additive margin or Mixup."),
+    summary=N_("The standard fine-tuning loss, with optional label smoothing, margins, Mixup or CutMix."),
     source=N_(
         "Label smoothing: Szegedy et al. 2016, arXiv:1512.00567; additive margin: "
-        "Wang et al. 2018 (AM-Softmax), arXiv:1801.05599; Mixup of vectors: Zhang et al. 2018, arXiv:1710.09412"
+        "Wang et al. 2018 (AM-Softmax), arXiv:1801.05599; angle margin: Liu et al. 2016 (L-Softmax), "
+        "arXiv:1612.02295; Mixup of vectors: Zhang et al. 2018, arXiv:1710.09412; "
+        "CutMix of tokens: Yun et al. 2019, arXiv:1905.04899"
     ),
     reads="logits",
     views=(1, None),
@@ -60,6 +62,19 @@ CROSS_ENTROPY = LossEntry(
             knob=True,
         ),
         Parameter(
+            "angle_margin",
+            N_("Angle margin m"),
+            1,
+            N_(
+                "L-Softmax: the angle between a text and its class vector counts m times, so that it must lie well "
+                "inside its class; 1 is the plain softmax."
+            ),
+            kind="integer",
+            low=1,
+            high=4,
+            slider=(1, 4),
+        ),
+        Parameter(
             "mixup",
             N_("Mixup a"),
             0.0,
@@ -68,11 +83,29 @@ CROSS_ENTROPY = LossEntry(
             high=100.0,
             slider=(0.0, 2.0),
         ),
+        Parameter(
+            "cutmix",
+            N_("CutMix a"),
+            0.0,
+            N_(
+                "Above 0, a span of each text's tokens is replaced by that of another text. The replaced share is "
+                "drawn from Beta(a, a) and weights the other text's label. Other terms read the texts unmixed, in a "
+                "further pass."
+            ),
+            low=0.0,
+            high=100.0,
+            slider=(0.0, 2.0),
+        ),
     ),
-    others_compute=N_("L-Softmax (Liu et al. 2016, arXiv:1612.02295) multiplies the angle instead, with the same aim."),
+    others_compute=N_(
+        "The paper of L-Softmax begins with a large share of the plain logit and lowers it; here the angle margin acts "
+        "from the first step on. The bias of the class is kept."
+    ),
     latex_notes={
         "label_smoothing": r"y\;\to\;(1-{label_smoothing})\,y+{label_smoothing}/C",
         "margin": r"\mathrm{logit}_{y_i}\;\to\;\mathrm{logit}_{y_i}-{margin}",
+        "angle_margin": r"\cos\theta_{y_i}\;\to\;(-1)^k\cos({angle_margin}\,\theta_{y_i})-2k",
+        "cutmix": r"x_i\;\to\;(x_i^{<s},x_j^{s\ldots e},x_i^{>e}),\quad(e-s+1)/n_i\sim\mathrm{Beta}({cutmix},{cutmix})",
         "mixup": r"h_i\;\to\;s\,h_i+(1-s)\,h_j,\quad s\sim\mathrm{Beta}({mixup},{mixup})",
     },
     place=0,
@@ -104,10 +137,21 @@ SUPCON = LossEntry(
             "out",
             N_(
                 "L_out averages the logarithms over the positives, L_in takes the logarithm of their mean. L_in is "
-                "never larger."
+                "never larger, although some texts print the inequality reversed."
             ),
             kind="choice",
             choices={"out": "L_out", "in": "L_in"},
+        ),
+        Parameter(
+            "reduction",
+            N_("Reduction"),
+            "mean",
+            N_(
+                "Mean or sum over the anchors of a batch that have a positive. Gunel et al. sum: at batch size 16 and "
+                "λ = 0.9, SCL then outweighs cross-entropy by up to 144 : 1 instead of 9 : 1."
+            ),
+            kind="choice",
+            choices={"mean": N_("Mean"), "sum": N_("Sum")},
         ),
         NORMALIZE,
         *CONTRAST,
@@ -116,7 +160,8 @@ SUPCON = LossEntry(
     others_compute=N_(
         "HobbitLong's code multiplies by τ/0.07 and Google's by τ. pytorch-metric-learning averages over the "
         "anchors with a positive loss and returns 0 for a batch of one class. Gunel et al. sum over anchors, so "
-        "their λ depends on the batch size. Here the loss is the mean over anchors that have a positive."
+        "their λ depends on the batch size; *Reduction* offers that sum. The default is the mean over anchors that "
+        "have a positive."
     ),
     latex_variants={
         "in": (
@@ -124,12 +169,17 @@ SUPCON = LossEntry(
             r"\frac{e^{z_i\cdot z_p/{temperature}}}{\sum_{a\ne i}e^{z_i\cdot z_a/{temperature}}}\Big]"
         ),
     },
+    latex_notes={"reduction": r"\overline{\text{SCL}_i}\;\to\;\sum_i\text{SCL}_i"},
     place=1,
     colour="#009e73",
     compute="core.losses.supcon:supcon_term",
     lines="core.losses.supcon:supcon_lines",
     forces=Forces("core.losses.supcon:supcon_anchor_losses"),
-    lab={"out": {"variant": "out"}, "in": {"variant": "in"}},
+    lab={
+        "out": {"variant": "out"},
+        "in": {"variant": "in"},
+        "sum": {"variant": "out", "reduction": "sum"},
+    },
 )
 
 DSCL = LossEntry(

@@ -443,6 +443,7 @@ def _result(store: Store, run_id: str) -> dict[str, Any]:
         "validation_majority_rate": majority_rate(store.folder, run, "validation"),
         "device": run.device,
         "seconds": round(run.elapsed_s, 3) if run.started_at else None,
+        "peak_memory_bytes": run.peak_memory,
         "message": None if run.message is None else str(run.message),
         "bytes": store.size(run_id).total,
         "weights_kept": run.keep_weights,

@@ -155,6 +155,11 @@ def config_hash(text: str) -> str:
     for term in (term for objective in objectives for term in objective.get("terms", ())):
         if term["loss"] in ("dscl", "simcse") and term.get("normalize") is True:
             del term["normalize"]
+        for name, default in (("cutmix", 0), ("angle_margin", 1)):
+            if term["loss"] == "cross_entropy" and term.get(name) == default:
+                del term[name]
+        if term["loss"] == "supcon" and term.get("reduction") == "mean":
+            del term["reduction"]
     given.get("probe", {}).pop("frame_steps", None)
     return hashlib.sha256(json.dumps(given, sort_keys=True, ensure_ascii=False).encode()).hexdigest()[:32]
 

@@ -175,7 +175,7 @@ def _level_problems(term: TermConfig) -> Iterator[Problem]:
 
 
 def _extra_problems(term: TermConfig) -> Iterator[Problem]:
-    """Find a queue that other settings exclude, and settings that Mixup excludes."""
+    """Find a queue that other settings exclude, and settings that Mixup or CutMix excludes."""
     queue, mixup = term.parameters.get("queue"), term.parameters.get("mixup")
     remedy = ""
     if term.level == "token":
@@ -198,6 +198,19 @@ def _extra_problems(term: TermConfig) -> Iterator[Problem]:
         )
     if queue and remedy:
         yield "queue", queue, remedy
+    cut = term.parameters.get("cutmix")
+    angle = integer_setting(term.parameters, "angle_margin")
+    if angle > 1 and (mixup or cut):
+        yield (
+            "angle_margin",
+            angle,
+            N_("Mixup and CutMix give each text two labels and support no margin; set it to 1."),
+        )
+    if cut and (mixup or term.parameters["margin"] or term.parameters["label_smoothing"]):
+        remedy = N_("CutMix gives each text two labels and excludes Mixup, margin and label smoothing; set them to 0.")
+        yield "cutmix", cut, remedy
+    if cut and term.views:
+        yield "cutmix", cut, N_("CutMix mixes the unchanged texts, without further views; remove the views.")
     if mixup and term.parameters["margin"]:
         yield "mixup", mixup, N_("Mixup gives each text two labels and supports no margin; set one of them to 0.")
     if mixup and term.parameters["label_smoothing"]:

@@ -33,15 +33,17 @@ class Pass(NamedTuple):
         source: the rows of the batch, or one text of its triplets.
         view: the view that the pass computes; None for the unchanged texts.
         draw: distinguishes passes that differ only in their random draws.
+        cutmix: concentration a of CutMix; 0 for texts that are not mixed.
     """
 
     source: Source = "rows"
     view: ViewConfig | None = None
     draw: int = 0
+    cutmix: float = 0.0
 
     @property
     def changes_input(self) -> bool:
-        return self.view is not None and self.view.entry.changes_input
+        return self.cutmix > 0 or (self.view is not None and self.view.entry.changes_input)
 
 
 class LogitsOf(NamedTuple):
@@ -181,7 +183,8 @@ class _Planner:
         if term.entry.reads == "triplets":
             numbers = [self._number(Pass(side)) for side in TRIPLET]
             return TermPlan(key, term, groups=self._per_layer(term, [(n, None, 0.0) for n in numbers]))
-        passes = [Pass()] if term.original else []
+        cut = number(term.parameters, "cutmix") if "cutmix" in term.parameters else 0.0
+        passes = [Pass(cutmix=cut)] if term.original else []
         for view in term.views:
             if view.entry.runs_encoder:  # identical views get different draws
                 passes.append(Pass("rows", view, sum(p.view == view for p in passes)))

@@ -10,11 +10,12 @@ from tabulate import tabulate
 
 from core.events import VALIDATION
 from core.experiments.design import axis_title
-from core.experiments.results import TEST, VERDICTS, CellResult, Comparison, MainEffect, Results
+from core.experiments.results import COSTS, TEST, VERDICTS, CellResult, Comparison, MainEffect, Results
 from core.messages import ENGLISH, N_, _, clauses, in_language, join_list, ngettext
 from core.quantities import percent, signed
 from core.representation.metrics import METRICS
 from core.representation.paired import LEVEL, fewest_seeds
+from core.store.records import PEAK_MEMORY
 from core.tasks.listing import csv_text
 
 Format = Literal["csv", "markdown", "latex"]
@@ -95,7 +96,9 @@ def table_rows(results: Results) -> tuple[list[str], list[list[str]]]:
 
 
 def score_name(results: Results) -> str:
-    """Return the name of the score, such as "Test accuracy"."""
+    """Return the name of the score, such as "Test accuracy"; a cost belongs to no split."""
+    if results.measure.name in COSTS:
+        return _(results.measure.label)
     return _(OF_SPLIT[results.split], measure=in_phrase(_(results.measure.label)))
 
 
@@ -110,7 +113,8 @@ def mean_text(results: Results, cell: CellResult) -> str:
     if cell.mean is None:
         return NONE
     if results.measure.name not in SHARES:
-        return f"{cell.mean:.3f}" + (f" ± {cell.std:.3f}" if cell.std is not None else "")
+        decimals = _decimals(results)
+        return f"{cell.mean:,.{decimals}f}" + (f" ± {cell.std:,.{decimals}f}" if cell.std is not None else "")
     text = score_text(results, cell.mean)
     return text if cell.std is None else f"{text[:-1]} ± {percent(cell.std)}"
 
@@ -119,7 +123,11 @@ def score_text(results: Results, value: float | None) -> str:
     """Format a score as "81.3%", as "0.813" if it is not a percentage, or as a dash."""
     if value is None:
         return NONE
-    return percent(value) if results.measure.name in SHARES else f"{value:.3f}"
+    return percent(value) if results.measure.name in SHARES else f"{value:,.{_decimals(results)}f}"
+
+
+def _decimals(results: Results) -> int:
+    return 1 if results.measure.name in COSTS else 3
 
 
 def findings(results: Results) -> list[str]:
@@ -221,7 +229,7 @@ def _main_effect(results: Results, effect: MainEffect) -> str:
 def difference_text(results: Results, value: float) -> str:
     """Format a difference with its sign, in percentage points ("+1.2") or in the unit of the measure."""
     shares = results.measure.name in SHARES
-    text = signed(100 * value if shares else value, 1 if shares else 3)
+    text = signed(100 * value if shares else value, 1 if shares else _decimals(results))
     return text if text.startswith("−") or float(text) == 0 else f"+{text}"
 
 
@@ -237,7 +245,8 @@ def unit(results: Results) -> str:
     """Return the unit of differences."""
     if results.measure.name in SHARES:
         return _("percentage points")
-    return _("nats") if results.measure.name == "cross_entropy" else _("the unit of the measure")
+    units = {"cross_entropy": N_("nats"), "peak_memory": N_("MB"), "seconds": N_("seconds")}
+    return _(units.get(results.measure.name, N_("the unit of the measure")))
 
 
 def p_text(p: float | None) -> str:
@@ -353,6 +362,10 @@ def notes(results: Results) -> list[str]:
                 "run's training rows. The majority class is the most frequent class of the training rows."
             )
         )
+    if results.measure.name == "peak_memory":
+        found.append(_(PEAK_MEMORY))
+    if results.measure.name == "seconds":
+        found.append(_("Durations exclude pauses. Runs that share a machine slow each other down."))
     if any(cell.by_probe for cell in results.cells):
         found.append(_("If the classifier never learned, the score is of a linear probe of the vectors."))
     return found

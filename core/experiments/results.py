@@ -35,7 +35,15 @@ OF_VECTORS: Mapping[str, Measure] = {
     for entry in METRICS.values()
     if entry.measure is not None
 }
-MEASURES: Mapping[str, Measure] = {**SCORES, **OF_VECTORS}
+# Costs of a run, which belong to no split.
+COSTS: Mapping[str, Measure] = {
+    one.name: one
+    for one in (
+        Measure("peak_memory", N_("Peak memory, MB"), "lower"),
+        Measure("seconds", N_("Duration, seconds"), "lower"),
+    )
+}
+MEASURES: Mapping[str, Measure] = {**SCORES, **OF_VECTORS, **COSTS}
 # Scores that are means over examples, so that two runs can be compared example by example.
 BY_EXAMPLE = ("accuracy", "cross_entropy")
 Verdict = Literal["higher", "lower", "no difference shown"]
@@ -215,13 +223,17 @@ def results(
 
     Args:
         measure: one of MEASURES.
-        split: "test" or "validation", scored at the last frame. Measures of vectors always use validation rows.
+        split: "test" or "validation", scored at the last frame. Measures of vectors always use validation rows, and
+            costs no rows.
         runs: the runs to compare; all of the experiment if None.
     """
     table = ExperimentTable(store.folder)
     runs = table.runs(experiment_id) if runs is None else runs
     if measure in OF_VECTORS:
         scores = {str(run.run_id): found for run in runs if (found := vector_measures(store, run)) is not None}
+        return compute_results(store, design, runs, scores, measure=measure, split=split)
+    if measure in COSTS:
+        scores = {str(run.run_id): Evaluation(run.last_step, VALIDATION, _costs(run)) for run in runs}
         return compute_results(store, design, runs, scores, measure=measure, split=split)
     probes = table.scores(experiment_id, BASELINE_TEST if split == TEST else BASELINE)
     known = {}
@@ -231,6 +243,11 @@ def results(
             majority = _majority_rate(store, run.run_id, run.begun_attempt, split) if measure == "accuracy" else None
             known[run.run_id] = Reference(probe, majority)
     return compute_results(store, design, runs, table.scores(experiment_id, split), known, measure=measure, split=split)
+
+
+def _costs(run: ExperimentRun) -> dict[str, float]:
+    measured = {} if run.peak_memory is None else {"peak_memory": run.peak_memory / 2**20}
+    return {**measured, "seconds": run.seconds}
 
 
 @lru_cache(maxsize=2_048)
@@ -276,7 +293,8 @@ def compute_results(
             comparison = Comparison(baseline, difference, p, needed)
         found.append(replace(cell, comparison=comparison))
     early = sum(run.ended_early for run in runs)
-    return Results(design, MEASURES[measure], VALIDATION if measure in OF_VECTORS else split, tuple(found), early)
+    shown = split if measure in SCORES else VALIDATION
+    return Results(design, MEASURES[measure], shown, tuple(found), early)
 
 
 def _cell(

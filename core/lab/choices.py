@@ -12,7 +12,7 @@ from core.catalogue.loss_entry import LossEntry, Settings
 from core.catalogue.losses import LOSSES
 from core.config.fields import Section
 from core.errors import ConfigError
-from core.messages import N_
+from core.messages import N_, _
 from core.parameters import Parameter
 
 Space = Literal["circle", "sphere", "plane", "simplex"]
@@ -70,7 +70,8 @@ class LabLoss:
     @property
     def label(self) -> str:
         variant = self.entry.variants.get(self.fixed.get("variant"))
-        return self.entry.symbol if variant is None else f"{self.entry.symbol}, {variant}"
+        label = self.entry.symbol if variant is None else f"{self.entry.symbol}, {variant}"
+        return _("{loss}, summed", loss=label) if self.fixed.get("reduction") == "sum" else label
 
     @property
     def on_vectors(self) -> bool:

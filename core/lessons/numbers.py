@@ -40,7 +40,8 @@ class Number(Section):
         step: a measure of a step.
         score: a score of `split`.
         vectors: a measure of the validation texts at a frame.
-        forces: a measure of the default batch of Explore's force view, at `temperature` if given.
+        forces: a measure of the default batch of Explore's force view, at `temperature` if given; `mean_positive` and
+            `mean_positive_in` are the losses with the mean of an anchor's positives in the place of each of them.
         word: the attention to a word of `example` in the last block, as in the default view of Tokens.
         entered: a case-folded word. The number is the change, from the first to the last frame, in the number of texts
             with this word among their top `k` by attention, as Tokens counts it over the classes.
@@ -56,7 +57,10 @@ class Number(Section):
     score: str | None = None
     split: Literal["validation", "test", "baseline"] = "validation"
     vectors: str | None = None
-    forces: Literal["loss", "loss_in", "entropy", "effective_negatives", "top_share"] | None = None
+    forces: (
+        Literal["loss", "loss_in", "mean_positive", "mean_positive_in", "entropy", "effective_negatives", "top_share"]
+        | None
+    ) = None
     temperature: Annotated[float, Field(gt=0)] | None = None
     word: str | None = None
     example: Annotated[int, Field(ge=0)] = 0
@@ -170,7 +174,7 @@ def _of_forces(store: Store, run_id: str, step: int, number: Number) -> float | 
     """Measure the forces in the default batch of the force view; the mean over its anchors."""
     import torch
 
-    from core.losses.forces import push_spread
+    from core.losses.forces import losses_at_mean_positive, push_spread
 
     probe = store.run(run_id).probe
     assert probe is not None
@@ -178,10 +182,14 @@ def _of_forces(store: Store, run_id: str, step: int, number: Number) -> float | 
     rows = batch_rows(len(probe.ids), shown.batch_size)
     features = torch.from_numpy(np.array(store.embeddings(run_id, step)[rows]))
     labels = torch.tensor([probe.labels[row] for row in rows])
-    spread = push_spread(features, labels, temperature=number.temperature or shown.temperature, law=shown.law)
+    temperature = number.temperature or shown.temperature
+    spread = push_spread(features, labels, temperature=temperature, law=shown.law)
+    at_mean = losses_at_mean_positive(features, labels, temperature=temperature, law=shown.law)
     value = {
         "loss": spread.losses[0],
         "loss_in": spread.losses[-1],
+        "mean_positive": at_mean[0],
+        "mean_positive_in": at_mean[-1],
         "entropy": spread.entropy,
         "effective_negatives": spread.effective_negatives,
         "top_share": spread.top_share,

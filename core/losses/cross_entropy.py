@@ -1,6 +1,9 @@
-"""Cross-entropy and its classical variants: label smoothing, an additive margin and Mixup of pooled vectors."""
+"""Cross-entropy and its classical variants: label smoothing, margins, Mixup of vectors and CutMix."""
 
 from __future__ import annotations
+
+import math
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -8,7 +11,7 @@ from torch import Tensor
 from core.catalogue.loss_entry import Settings
 from core.losses.arguments import check_logits, check_not_negative, check_shape, mean_of, to_full_precision
 from core.losses.evaluate import TermInput
-from core.parameters import number
+from core.parameters import integer_setting, number
 
 
 def cross_entropy_loss(logits: Tensor, labels: Tensor, *, label_smoothing: float = 0.0, margin: float = 0.0) -> Tensor:
@@ -34,6 +37,50 @@ def cross_entropy_loss(logits: Tensor, labels: Tensor, *, label_smoothing: float
             taken_off = torch.full_like(labels, -margin, dtype=logits.dtype).unsqueeze(1)
             logits = logits.scatter_add(1, labels.unsqueeze(1), taken_off)
         return torch.nn.functional.cross_entropy(logits, labels, label_smoothing=label_smoothing)
+
+
+def large_margin_loss(
+    features: Tensor,
+    weight: Tensor,
+    bias: Tensor,
+    labels: Tensor,
+    *,
+    angle_margin: int,
+    label_smoothing: float = 0.0,
+    margin: float = 0.0,
+) -> Tensor:
+    """Compute cross-entropy with the margin of L-Softmax: the angle θ to the own class vector is multiplied by m.
+
+    The logit of the true class, ‖w‖‖x‖cos θ + b, becomes ‖w‖‖x‖ψ(θ) + b with ψ(θ) = (−1)^k cos(mθ) − 2k for θ from
+    kπ/m to (k + 1)π/m. ψ is continuous and decreases, but its derivative jumps at each kπ/m.
+
+    Args:
+        features: [N, d], the inputs x of the last layer; weight: [C, d]; bias: [C].
+        labels: [N], classes from 0.
+        angle_margin: m ≥ 1; 1 is plain cross-entropy.
+        label_smoothing, margin: as in `cross_entropy_loss`.
+    Returns: scalar, nats, in float32 or better.
+    Raises: ValueError naming the argument, its value and the expected values.
+    Source: Liu et al. 2016, eq. 4–6, arXiv:1612.02295, without the bias there and with annealing, which is left out.
+    """
+    if angle_margin < 1:
+        raise ValueError(f"angle_margin = {angle_margin}: expected an integer from 1")
+    with torch.autocast(features.device.type, enabled=False):
+        x, w = to_full_precision(features), to_full_precision(weight)
+        logits = torch.nn.functional.linear(x, w, bias.to(w))
+        own = w[labels]  # [N, d]
+        scale = x.norm(dim=1) * own.norm(dim=1)
+        cosine = (x * own).sum(1) / scale.clamp(min=torch.finfo(x.dtype).tiny)
+        edges = torch.arange(1, angle_margin, device=x.device, dtype=x.dtype) * (math.pi / angle_margin)
+        k = (cosine.detach().unsqueeze(1) <= edges.cos()).sum(1)
+        # cos(mθ) is the Chebyshev polynomial of cos θ, whose gradient is finite where that of θ is not.
+        before, multiple = torch.ones_like(cosine), cosine
+        for _ in range(angle_margin - 1):
+            before, multiple = multiple, 2 * cosine * multiple - before
+        psi = torch.where(k % 2 == 0, multiple, -multiple) - 2 * k
+        moved = (scale * (psi - cosine)).unsqueeze(1)
+        logits = logits.scatter_add(1, labels.unsqueeze(1), moved)
+    return cross_entropy_loss(logits, labels, label_smoothing=label_smoothing, margin=margin)
 
 
 def mix(vectors: Tensor, partners: Tensor, share: float | Tensor) -> Tensor:
@@ -69,6 +116,30 @@ def mixup_loss(logits: Tensor, labels: Tensor, partners: Tensor, share: float | 
     return share * cross_entropy_loss(logits, labels) + (1 - share) * cross_entropy_loss(logits, labels[partners])
 
 
+def cutmix_loss(logits: Tensor, labels: Tensor, partners: Tensor, shares: Tensor) -> Tensor:
+    """Compute cross-entropy of mixed texts against both labels, the mean of share·CE(own) + (1 − share)·CE(partner).
+
+    Args:
+        logits: [N, C] of the mixed texts.
+        labels: [N], of the texts before mixing.
+        partners: [N], row number of each text's partner.
+        shares: [N], in [0, 1]; share of each text's own tokens.
+    Returns: scalar, nats, in float32 or better.
+    Raises: ValueError naming the argument, its value and the expected values.
+    Source: Yun et al. 2019, eq. 1, arXiv:1905.04899.
+    """
+    check_logits("logits", logits)
+    for name, values in (("labels", labels), ("partners", partners), ("shares", shares)):
+        check_shape(name, values, (len(logits),), "one per row of logits")
+    with torch.autocast(logits.device.type, enabled=False):
+        logits = to_full_precision(logits)
+        shares = shares.to(logits)
+        own, partner = (
+            torch.nn.functional.cross_entropy(logits, one, reduction="none") for one in (labels, labels[partners])
+        )
+        return (shares * own + (1 - shares) * partner).mean()
+
+
 def _checked_share(n: int, partners: Tensor, share: float | Tensor) -> float:
     check_shape("partners", partners, (n,), "one per example")
     if isinstance(share, torch.Tensor) and share.ndim:
@@ -82,6 +153,10 @@ def _checked_share(n: int, partners: Tensor, share: float | Tensor) -> float:
 def cross_entropy_term(given: TermInput, labels: Tensor, settings: Settings) -> Tensor:
     if given.mixed is not None:
         partners, share = given.mixed
-        return mean_of([mixup_loss(logits, labels, partners, share) for logits in given.logits])
+        loss = cutmix_loss if share.ndim else mixup_loss
+        return mean_of([loss(logits, labels, partners, share) for logits in given.logits])
     smoothing, margin = number(settings, "label_smoothing"), number(settings, "margin")
+    if given.last:
+        loss = partial(large_margin_loss, angle_margin=integer_setting(settings, "angle_margin"))
+        return mean_of([loss(*last, labels, label_smoothing=smoothing, margin=margin) for last in given.last])
     return mean_of([cross_entropy_loss(x, labels, label_smoothing=smoothing, margin=margin) for x in given.logits])

@@ -21,10 +21,21 @@ class Contrasted(NamedTuple):
 
 
 class Mixed(NamedTuple):
-    """The mixing of texts before the classifier: row numbers [N] of the partners, and the share of the first text."""
+    """The mixing of texts: row numbers [N] of the partners, and the share of the first text.
+
+    Mixup has one share for the batch, a 0-d tensor; CutMix has one for each text, [N].
+    """
 
     partners: Tensor
     share: Tensor
+
+
+class LastLayer(NamedTuple):
+    """The last layer of the classifier: its inputs [N, d], its weight [C, d] and its bias [C]."""
+
+    features: Tensor
+    weight: Tensor
+    bias: Tensor
 
 
 class TermInput(NamedTuple):
@@ -34,13 +45,15 @@ class TermInput(NamedTuple):
         logits: [N, C] per view, for a loss on logits.
         layers: one entry per contrasted layer, for a loss on vectors.
         queue: additional candidates, features [Q, d] and labels [Q].
-        mixed: the mixing of the texts, for Mixup.
+        mixed: the mixing of the texts, for Mixup and CutMix.
+        last: instead of the logits of each view, for a margin of the angle.
     """
 
     logits: tuple[Tensor, ...] = ()
     layers: tuple[Contrasted, ...] = ()
     queue: tuple[Tensor, Tensor] | None = None
     mixed: Mixed | None = None
+    last: tuple[LastLayer, ...] = ()
 
 
 class Term(NamedTuple):
@@ -115,10 +128,13 @@ def reference_lines(loss: str, given: TermInput, labels: Tensor, settings: Setti
     return load(lines)(given, labels, settings) if lines and given.layers else None
 
 
-def contrast_lines(given: TermInput, labels: Tensor, bound: BoundFunction) -> ReferenceLines:
+def contrast_lines(given: TermInput, labels: Tensor, bound: BoundFunction, *, summed: bool = False) -> ReferenceLines:
     """Return the lines of a loss whose positives share a label, on this batch, averaged over its layers.
 
     Collapse is the loss when all candidates are equally similar: ln(M − 1) for M vectors that are equal or equidistant.
+
+    Args:
+        summed: whether the loss is the sum over the anchors that have a positive rather than their mean.
     """
     lines = []
     same = (labels.unsqueeze(0) == labels.unsqueeze(1)).double()  # [N, N]
@@ -134,5 +150,6 @@ def contrast_lines(given: TermInput, labels: Tensor, bound: BoundFunction) -> Re
         anchors = views * (positives > 0)  # number of anchors of each example
         lowest = (bound(positives, float(v - 1)) * anchors).sum() / anchors.sum().clamp(min=1)
         active = (anchors.sum() / views.sum().clamp(min=1)) * (others > 1)
-        lines.append((others.clamp(min=1).log(), lowest, active))
+        times = anchors.sum() if summed else 1
+        lines.append((times * others.clamp(min=1).log(), times * lowest, active))
     return ReferenceLines(*(torch.stack(values).mean() for values in zip(*lines, strict=True)))

@@ -189,6 +189,23 @@ def push_spread(
     )
 
 
+def losses_at_mean_positive(
+    features: Tensor, labels: Tensor, *, law: ForceLaw = USUAL, temperature: float | None = None
+) -> tuple[float, ...]:
+    """Compute the losses of a batch in which the mean of an anchor's positives takes the place of each of them.
+
+    Args: as in `batch_forces`.
+    Returns: nats, mean over anchors that have a positive, in the order of the law's `variants`.
+    Source: Khosla et al. 2020, section 3.2.2: the gradients of L_in and L_out are then equal.
+    """
+    candidates = _candidates(features, labels, law)
+    views = candidates.own + candidates.alike if law.entry.uses_labels else candidates.own  # [N, N]
+    mean = (views * candidates.similarity).sum(1, keepdim=True) / views.sum(1, keepdim=True).clamp(min=1)
+    replaced = candidates._replace(similarity=torch.where(views > 0, mean, candidates.similarity))
+    has_positive = (views > 0).any(1)
+    return tuple(float(_losses(replaced, one, temperature)[has_positive].mean()) for one in law.variants)
+
+
 def push_spreads(
     features: Tensor, labels: Tensor, temperatures: Sequence[float], *, law: ForceLaw = USUAL
 ) -> list[PushSpread]:

@@ -19,6 +19,7 @@ def scl_objective(
     weight: float,
     temperature: float = 0.3,
     combine: Literal["convex", "additive"] = "convex",
+    reduction: Literal["mean", "sum"] = "mean",
 ) -> Tensor:
     """Compute (1 − λ)·CE + λ·SCL, or CE + λ·SCL.
 
@@ -29,9 +30,10 @@ def scl_objective(
         weight: λ, in [0, 1] if convex, ≥ 0 if additive; 0 is exactly cross-entropy.
         temperature: > 0, unitless.
         combine: "convex" or "additive".
+        reduction: of SCL over the anchors that have a positive; CE is always a mean over the texts.
     Returns: scalar, nats.
     Raises: ValueError naming the argument, its value and the expected values.
-    Source: Gunel et al. 2021, eq. 1–3, arXiv:2011.01403; SCL is a mean over anchors here, a sum in the paper.
+    Source: Gunel et al. 2021, eq. 1–3, arXiv:2011.01403; the paper's SCL is the sum over anchors.
     """
     if combine not in ("convex", "additive"):
         raise ValueError(f"combine = {combine!r}: expected one of convex, additive")
@@ -41,5 +43,5 @@ def scl_objective(
     ce = cross_entropy_loss(logits, labels)
     if weight == 0:
         return ce
-    scl = supcon_loss(features, labels, temperature=temperature)
+    scl = supcon_loss(features, labels, temperature=temperature, reduction=reduction)
     return (1.0 - weight if combine == "convex" else 1.0) * ce + weight * scl

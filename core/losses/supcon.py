@@ -240,6 +240,7 @@ def supcon_term(given: TermInput, labels: Tensor, settings: Settings) -> Tensor:
                 variant="in" if settings["variant"] == "in" else "out",
                 normalize=bool(settings["normalize"]),
                 view_mask=view_mask,
+                reduction="sum" if settings["reduction"] == "sum" else "mean",
                 queue=given.queue,
             )
             for vectors, view_mask in given.layers
@@ -247,9 +248,10 @@ def supcon_term(given: TermInput, labels: Tensor, settings: Settings) -> Tensor:
     )
 
 
-def supcon_lines(given: TermInput, labels: Tensor, _: Settings) -> ReferenceLines:
-    """Return the reference lines. The bound is the mean of ln|P| (Khosla et al. 2020, section 3.2.2)."""
-    return contrast_lines(given, labels, lambda positives, _: positives.clamp(min=1).log())
+def supcon_lines(given: TermInput, labels: Tensor, settings: Settings) -> ReferenceLines:
+    """Return the reference lines. The bound is the mean (or sum) of ln|P| (Khosla et al. 2020, section 3.2.2)."""
+    summed = settings["reduction"] == "sum"
+    return contrast_lines(given, labels, lambda positives, _: positives.clamp(min=1).log(), summed=summed)
 
 
 def supcon_anchor_losses(candidates: Candidates, settings: Settings) -> Tensor:

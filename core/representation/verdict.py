@@ -91,7 +91,8 @@ class Contrast:
 
     Attributes:
         loss, line, bound: value, collapse line and lower bound, in nats (0 if there is no bound worth drawing).
-        temperature: τ; None if vectors are not normalised, so that cosines do not limit the loss.
+        temperature: τ; None if vectors are not normalised, so that cosines do not limit the loss, and for a loss that
+            is a sum over anchors.
         classes: C, if labels define the positives; None if each text is its own class.
         weight: ≥ 0.
         shown: whether the term compares exactly the vectors of the frame.

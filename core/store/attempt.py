@@ -173,6 +173,12 @@ class Attempt:
     def record_checkpoint(self, step: int) -> None:
         self._write("UPDATE runs SET checkpoint_step = ? WHERE id = ?", (step, self.run_id))
 
+    def record_peak_memory(self, peak: float | None) -> None:
+        """Record the peak memory of this attempt, unless an earlier attempt needed more. Args: peak: bytes."""
+        if peak is not None:
+            larger = "UPDATE runs SET peak_memory = max(?, coalesce(peak_memory, 0)) WHERE id = ?"
+            self._write(larger, (int(peak), self.run_id))
+
     def notice(self, message: Text) -> None:
         self._write("UPDATE work SET message = ? WHERE id = ?", (message, self.run_id))
 

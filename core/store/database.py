@@ -18,7 +18,7 @@ from core.messages import Message, dump_text
 
 DATABASE = "runs.sqlite3"
 # Number of migrations now, and in version 0.1.0. An up-to-date store is opened without sqlite-utils.
-MIGRATIONS, OLDEST = 13, 7
+MIGRATIONS, OLDEST = 14, 7
 BUSY_TIMEOUT_S = 10.0
 # Backing up and migrating a large store takes some seconds.
 MIGRATION_TIMEOUT_S = 120.0

@@ -17,9 +17,10 @@ from core.store.records import Status, stored_text, worked_seconds
 
 RUNS_OF = (
     "SELECT e.cell, e.seed, e.run_id, e.own, e.problem, e.ended_early, r.number, w.status, w.owner, w.worker, "
-    "w.heartbeat_at, r.last_step, r.steps, r.worked_s, r.working_since, w.ended_at, w.message, r.discarded_at, "
+    "w.heartbeat_at, r.last_step, r.steps, r.worked_s, r.working_since, r.peak_memory, w.ended_at, w.message, "
     # Avoid the view `run_rows`: on the right of a LEFT JOIN, SQLite would read all of its rows.
-    "r.begun_attempt FROM experiment_runs e LEFT JOIN runs r ON r.id = e.run_id LEFT JOIN work w ON w.id = r.id "
+    "r.discarded_at, r.begun_attempt FROM experiment_runs e "
+    "LEFT JOIN runs r ON r.id = e.run_id LEFT JOIN work w ON w.id = r.id "
     "WHERE e.experiment_id = ? ORDER BY e.cell, e.seed"
 )
 
@@ -66,6 +67,7 @@ class ExperimentRun:
         ended_early: True if the run was ended because others were better. It is not resumed.
         begun_attempt: identifies the available scores, together with the run's id and status.
         seconds: working time of the run.
+        peak_memory: as in `RunSummary`.
         ended_at: seconds since the epoch.
         owner: the visitor who started the run; None if unknown.
     """
@@ -82,6 +84,7 @@ class ExperimentRun:
     steps: int = 0
     begun_attempt: int = 0
     seconds: float = 0.0
+    peak_memory: int | None = None
     ended_at: float | None = None
     message: Text | None = None
     owner: str | None = None

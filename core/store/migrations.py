@@ -278,3 +278,9 @@ def m012_task_owners(db: Database) -> None:
 def m013_memory(db: Database) -> None:
     """Add the kernel's count of processes killed for lack of memory, as of the start of a run's latest attempt."""
     db.conn.execute("ALTER TABLE runs ADD COLUMN oom_kills INTEGER")
+
+
+@migrations()  # type: ignore[untyped-decorator]
+def m014_peak_memory(db: Database) -> None:
+    """Add the peak memory of a run, in bytes."""
+    db.conn.execute("ALTER TABLE runs ADD COLUMN peak_memory INTEGER")

@@ -16,6 +16,12 @@ from core.messages import N_, Message, Text, _, load_text
 
 # Lists of runs are read often, and parsing a config is slow.
 MOST_CONFIGS = 4_096
+# Meaning of the peak memory of a run.
+PEAK_MEMORY = N_(
+    "The peak of the memory that the process of a run needed beyond what it held before: encoder, optimiser, "
+    "activations and freed memory that it kept. It varies by some tens of MB. On a GPU: of the tensors there. Cells of "
+    "a surface train together and are not measured."
+)
 # Row of the table of knob turns: step, name, value.
 Turn = tuple[int, str, float]
 
@@ -162,6 +168,7 @@ class RunSummary:
         dropped_gb: the budget at the later of these times, in units of 2**30 bytes.
         worked_s: working time up to `working_since`, in seconds, without pauses and the time between attempts.
         working_since: start of the current period of work; None while it is not working.
+        peak_memory: bytes, see `core.workers.peak_memory`; None before its first end, and if it was not measured.
         tags: labels that users filter by.
         of_experiment: True if an experiment started it.
         adopted: True if it was executed elsewhere and opened from a file.
@@ -194,6 +201,7 @@ class RunSummary:
     dropped_gb: float | None
     worked_s: float
     working_since: float | None
+    peak_memory: int | None
     tags: tuple[str, ...]
     of_experiment: bool
     adopted: bool

@@ -41,7 +41,7 @@ RUN_ID = re.compile(r"[a-z0-9]{12}")
 SUMMARY_COLUMNS = (
     "id, number, name, config, status, created_at, started_at, ended_at, attempt, begun_attempt, last_step, steps, "
     "checkpoint_step, device, message, worker, heartbeat_at, probe IS NOT NULL AS probe_known, "
-    "keep_weights, snapshots_dropped_at, weights_dropped_at, dropped_gb, worked_s, working_since, tags, "
+    "keep_weights, snapshots_dropped_at, weights_dropped_at, dropped_gb, worked_s, working_since, peak_memory, tags, "
     "background, place, owner, config_hash"
 )
 

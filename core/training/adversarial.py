@@ -11,8 +11,9 @@ from core.config.plan import TermPlan
 from core.encoders.model import Encoder
 from core.encoders.packing import NO_TEXT, Tokens
 from core.losses.evaluate import Contrasted, TermInput
+from core.parameters import integer_setting
 from core.registry import load
-from core.training.outputs import apply_projection
+from core.training.outputs import apply_projection, last_layers
 
 
 def embedding_gradients(
@@ -38,6 +39,8 @@ def embedding_gradients(
         first, second = pooled.chunk(2)
         if plan.term.entry.reads == "logits":
             given = TermInput(logits=(encoder.logits(first), encoder.logits(second)))
+            if integer_setting(plan.term.parameters, "angle_margin") > 1:
+                given = TermInput(last=last_layers(encoder, (first, second)))
         else:
             given = TermInput(
                 layers=(Contrasted(apply_projection(encoder, plan.key, torch.stack([first, second], 1))),)

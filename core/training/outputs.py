@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import torch
@@ -13,8 +13,9 @@ from core.config.plan import LogitsOf, Plan, TermPlan, VectorOf
 from core.encoders.model import Encoder
 from core.encoders.taps import Encoded, TokenViews
 from core.losses.cross_entropy import mix
-from core.losses.evaluate import Contrasted, Mixed, TermInput
+from core.losses.evaluate import Contrasted, LastLayer, Mixed, TermInput
 from core.parameters import integer_setting, number
+from core.training.trainable import last_layer
 from core.views.token_clusters import cluster_views
 
 
@@ -53,6 +54,12 @@ def concatenate_outputs(parts: Sequence[Outputs]) -> Outputs:
     return Outputs({layer: torch.cat([part.pooled[layer] for part in parts], 1) for layer in first.pooled}, tokens)
 
 
+def last_layers(encoder: Encoder, pooled: Sequence[Tensor]) -> tuple[LastLayer, ...]:
+    """Return the last layer of the classifier with its inputs for pooled vectors [B, H] of each view."""
+    found = [last_layer(encoder, vectors) for vectors in pooled]
+    return tuple(LastLayer(features, layer.weight, layer.bias) for layer, features in found)
+
+
 class Reader:
     """The inputs of the objective's terms. Tensors that several terms read are computed once."""
 
@@ -63,8 +70,10 @@ class Reader:
         plan: Plan,
         *,
         queue: Callable[[str], tuple[Tensor, Tensor] | None] = lambda key: None,
+        cut: Mapping[int, Mixed] | None = None,
     ) -> None:
-        self._outputs, self._encoder, self._queue = outputs, encoder, queue
+        """Args: cut: partners and shares of the passes with CutMix, by number."""
+        self._outputs, self._encoder, self._queue, self._cut = outputs, encoder, queue, cut or {}
         self._plans = {term.key: term for term in plan.terms}
         self._last = len(encoder.blocks)
         self._logits: dict[LogitsOf, Tensor] = {}
@@ -80,7 +89,12 @@ class Reader:
         settings, level = plan.term.parameters, plan.term.parameters.get("level")
         if plan.logits and level != "logits":
             concentration = number(settings, "mixup")
-            return self._mixed(plan, concentration) if concentration > 0 else TermInput(logits=self._answers(plan))
+            if integer_setting(settings, "angle_margin") > 1:
+                pooled = self._outputs.pooled[self._last]
+                return TermInput(last=last_layers(self._encoder, [pooled[of.number] for of in plan.logits]))
+            if concentration > 0:
+                return self._mixed(plan, concentration)
+            return TermInput(logits=self._answers(plan), mixed=self._cut.get(plan.logits[0].number))
         if level == "logits":
             return TermInput(layers=(Contrasted(torch.stack(self._answers(plan), 1)),))  # [B, V, C]
         if level == "token":

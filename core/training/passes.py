@@ -19,15 +19,17 @@ from core.config.plan import Pass, Plan, TermPlan
 from core.encoders.model import Encoder, Tokenizer
 from core.encoders.packing import Tokens
 from core.encoders.taps import EmbeddingChange, Taps, TokenViews
+from core.losses.evaluate import Mixed
 from core.registry import load
 from core.tasks import TaskData
 from core.tasks.dataset import Input
-from core.texts.eda import row_generator
+from core.texts.eda import row_generator, stream
 from core.training.adversarial import arrange_gradients, embedding_gradients
 from core.training.data_parallel import Ranks, ShardedBatch
 from core.training.gradient_cache import GradientCache
 from core.training.outputs import Outputs, outputs_of
 from core.training.row_cache import RowCache
+from core.views.cutmix import CutTexts, cutmix
 from core.views.embedding import Embedded
 
 FLOAT_BYTES = 4
@@ -51,12 +53,20 @@ class Machine(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """The inputs of a step: row numbers, labels [B], tokens of each pass, gradients of adversarial passes."""
+    """The inputs of a step.
+
+    Attributes:
+        labels: [B].
+        tokens: of each pass.
+        gradients: of adversarial passes.
+        mixed: partners and shares of passes with CutMix.
+    """
 
     rows: Sequence[int]
     labels: Tensor
     tokens: list[list[Tokens]]
     gradients: dict[int, list[Tensor]]
+    mixed: dict[int, Mixed]
 
 
 class Passes:
@@ -118,6 +128,11 @@ class Passes:
             self.inputs.tokens(number, step, rows if wanted.source == "rows" else triplets)
             for number, wanted in enumerate(self._plan.passes)
         ]
+        mixed = {}
+        for number, wanted in enumerate(self._plan.passes):
+            if wanted.cutmix:
+                tokens[number], *how = self.inputs.cut(tokens[number], wanted.cutmix, step)
+                mixed[number] = Mixed(*(torch.tensor(values, device=labels.device) for values in how))
         gradients = {
             number: embedding_gradients(
                 self._encoder, tokens[number], labels, self._term_of(wanted), self._machine.autocast
@@ -125,7 +140,7 @@ class Passes:
             for number, wanted in enumerate(self._plan.passes)
             if wanted.view is not None and wanted.view.entry.follows_gradient
         }
-        return Batch(rows, labels, tokens, gradients)
+        return Batch(rows, labels, tokens, gradients, mixed)
 
     def _term_of(self, wanted: Pass) -> TermPlan:
         """Return the term whose loss an adversarial step follows: the contrastive one, if several share the view."""
@@ -255,7 +270,7 @@ class StepInputs:
         Args:
             rows: row numbers, or triplet numbers for a pass over triplets.
         """
-        source, view, _ = self._passes[number]
+        source, view, *_ = self._passes[number]
         stream = self._streams[number]
         if source != "rows":
             return self._tokenizer([getattr(self._triplets[row], source) for row in rows])
@@ -271,6 +286,11 @@ class StepInputs:
             # Augmented texts are not used again, so a cache of their tokens would grow without bound.
             return self._tokenizer(self.texts(number, step, rows), keep=False)
         return self.plain(rows)
+
+    def cut(self, texts: Sequence[Tokens], concentration: float, step: int) -> CutTexts:
+        """Return the texts of a batch with spans of each other's tokens."""
+        rng = row_generator(self._seed, step, 0, stream("cutmix"))
+        return cutmix(texts, self._special_ids, concentration, rng)
 
     def texts(self, number: int, step: int, rows: Sequence[int]) -> list[Input]:
         """Return the texts of pass `number` before tokenisation, augmented if its view changes texts."""

@@ -42,7 +42,7 @@ def compute_step(phase: Phase, step: int) -> StepGradients:
         # All passes share one call of the encoder, with their texts packed. With a gradient cache the vectors are
         # leaves; the encoder reads the texts again, one micro-batch at a time, once the leaves have gradients.
         outputs, cache = phase.passes.encode(step, batch)
-        reader = Reader(outputs, phase.encoder, phase.plan, queue=phase.queued)
+        reader = Reader(outputs, phase.encoder, phase.plan, queue=phase.queued, cut=batch.mixed)
         value = phase.objective(reader, batch.labels)  # Σ weight · term
         measured = _lines(phase, reader, batch.labels)
     shared = None

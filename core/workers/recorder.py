@@ -76,6 +76,7 @@ class Recorder:
                 self._log(str(event.message))
                 attempt.notice(event.message)
             case Finished():
+                attempt.record_peak_memory(event.values.get("peak_memory"))
                 attempt.end(Status(event.status))
 
     def _steps_to_repeat(self, begin: int) -> dict[int, dict[str, float]]:

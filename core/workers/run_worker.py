@@ -8,6 +8,7 @@ import sys
 import traceback
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 
@@ -15,7 +16,7 @@ import torch
 
 from core.config import RunConfig
 from core.errors import PlaygroundError, StaleAttemptError, TrainingError
-from core.events import Event, Finished
+from core.events import Event, Finished, Started
 from core.messages import Message
 from core.store import Status, Store
 from core.store.attempt import Attempt
@@ -32,6 +33,7 @@ from core.workers.failures import end_with_error
 from core.workers.followers import ranks_of
 from core.workers.limits import most_of_visitor
 from core.workers.machine import gpu_ids
+from core.workers.peak_memory import PeakMemory
 from core.workers.processes import code_stamp, log, print_into
 from core.workers.recorder import Recorder
 from core.workers.run_controls import ControlState, WorkerControls
@@ -160,7 +162,7 @@ def training_events(
         translations, start, known, log: see `fine_tune`.
     Yields: the run's events.
     """
-    checkpoints = Checkpoints(weights, config.checkpoint.every_steps, guard)
+    checkpoints, memory, device = Checkpoints(weights, config.checkpoint.every_steps, guard), PeakMemory(), "cpu"
     with ranks_of(config, data, weights=weights, start=start, translations=translations) as ranks:
         for event in fine_tune(
             config,
@@ -174,8 +176,15 @@ def training_events(
             log=log,
             ranks=ranks,
         ):
-            yield event
+            if isinstance(event, Started):
+                device = event.device
+            yield with_peak_memory(event, memory.read_bytes(device)) if isinstance(event, Finished) else event
             controls.wait_while_paused()
+
+
+def with_peak_memory(event: Finished, peak: int | None) -> Finished:
+    """Add the peak memory to a run's last event. Args: peak: bytes; None if it was not measured."""
+    return event if peak is None else replace(event, values={**event.values, "peak_memory": float(peak)})
 
 
 def start_of(store: Store, config: RunConfig) -> Path | None:

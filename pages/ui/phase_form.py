@@ -33,7 +33,7 @@ OF_PART: Mapping[str, Mapping[str, float | None]] = {
     "lora": {"lora_rank": 1, "lora_alpha": None, "lora_dropout": 0.05},
 }
 # Settings of a term that change its structure when they are above 0.
-EXTRAS = ("label_smoothing", "margin", "mixup", "clusters", "queue")
+EXTRAS = ("label_smoothing", "margin", "mixup", "cutmix", "clusters", "queue")
 CUSTOM = N_("Custom")
 
 
@@ -121,6 +121,7 @@ def _structure(given: JSON) -> Any:
 
     def of_term(term: TermConfig) -> tuple[Any, ...]:
         extras = [bool(term.parameters.get(name)) for name in EXTRAS]
+        extras.append(term.parameters.get("angle_margin", 1) != 1)
         views = tuple(view.view for view in term.views)
         projection = term.parameters.get("projection")
         return (term.loss, views, term.level, term.layers, term.original, projection, *extras)

@@ -93,7 +93,10 @@ ENTRIES = (
                 NOTES,
             ),
         ),
-        differs=N_("The notes fine-tune DeBERTa-v3-base on IMDb for three epochs and report one run of each."),
+        differs=N_(
+            "The notes fine-tune DeBERTa-v3-base on IMDb for three epochs and report one run of each. They say that "
+            "one stage saves memory and time, without figures: choose peak memory or duration as the measure."
+        ),
     ),
     Protocol(
         "views",

@@ -20,7 +20,6 @@ from core.events import LOSS
 from core.exports.entry import file_stem
 from core.exports.script.sources import SourceError, Sources
 from core.models.source import BUNDLED, BUNDLED_PACKAGE, BUNDLED_REPOSITORY, BUNDLED_REVISION, is_local
-from core.parameters import integer_setting
 from core.store import RunRecord, Store
 from core.tasks import TaskData
 from core.tasks.batches import make_sampler
@@ -139,7 +138,8 @@ def _reads_texts_as_they_are(config: RunConfig) -> bool:
         or config.task.back_translation is not None
         or any(p.trainable.part == "lora" or p.effective_micro_batch or p.gradient_checkpointing for p in config.phases)
         or any(term.weight == 0 or term.entry.reads == "triplets" or term.level == "token" for term in terms)
-        or any(integer_setting(term.parameters, "queue") or term.parameters.get("mixup") for term in terms)
+        or any(term.parameters.get(name) for term in terms for name in ("queue", "mixup", "cutmix"))
+        or any(term.parameters.get("angle_margin", 1) != 1 for term in terms)
         or any(term.parameters.get("projection", "none") != "none" for term in terms)
         or any(view.entry.kind not in ("pass", "head") for term in terms for view in term.views)
         # Outputs of frozen blocks are cached; their rounding depends on the packing when a text was first read.

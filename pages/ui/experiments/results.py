@@ -30,6 +30,8 @@ from core.figures.run_curves import MOST_RUNS
 from core.messages import _, join_list, ngettext, sentences
 from core.quantities import PERCENT_CELLS, hundredths
 from core.store import Experiment, ExperimentRun, Status
+from core.store.records import PEAK_MEMORY
+from core.store.sizes import size_text
 from core.workers import Engine
 from pages.ui.address import Experiments
 from pages.ui.compare.pair import OVER_EXAMPLES, pair_text
@@ -242,6 +244,7 @@ def _runs(results: Results, runs: Sequence[ExperimentRun]) -> None:
             _("Steps"): [f"{run.last_step}/{run.steps}" if run.steps else "–" for run in runs],
             # Translators: how long a run took.
             _("Duration"): [duration(run.seconds) if run.seconds else "" for run in runs],
+            _("Memory"): [size_text(run.peak_memory) if run.peak_memory is not None else "" for run in runs],
         }
     )
     picked = st.dataframe(
@@ -252,7 +255,10 @@ def _runs(results: Results, runs: Sequence[ExperimentRun]) -> None:
         selection_mode="single-cell",
         height="content",
         key=f"experiment.runs.{hash(tuple(run.run_id for run in runs))}",
-        column_config={"Score": st.column_config.NumberColumn(_("Score"), format=PERCENT_CELLS if shares else "%.3f")},
+        column_config={
+            "Score": st.column_config.NumberColumn(_("Score"), format=PERCENT_CELLS if shares else "%.3f"),
+            _("Memory"): st.column_config.TextColumn(help=_(PEAK_MEMORY)),
+        },
     )
     for row, _column in picked.selection.cells:
         if row < len(runs) and runs[row].run_id:

@@ -22,7 +22,7 @@ from core.experiments.protocols.entry import Protocol
 from core.experiments.protocols.registry import PROTOCOLS
 from core.experiments.report import levels_figure
 from core.experiments.result_table import in_phrase
-from core.experiments.results import MEASURES, OF_VECTORS, SPLITS, TEST
+from core.experiments.results import COSTS, MEASURES, OF_VECTORS, SPLITS, TEST
 from core.experiments.shared_settings import shared_settings
 from core.experiments.surface import full_runs
 from core.experiments.vectors import VECTORS, unmeasured, vectors_request
@@ -148,6 +148,8 @@ def _selection(protocol: Protocol | None, usual_split: str) -> tuple[str, str, s
         split_label, splits = _("Split"), {name: _(label) for name, label in SPLITS.items()}
         if measure in SCORES:
             return show, measure, bound_choice(split_label, Experiments.SPLIT, splits, usual[1], **look)
+        if measure in COSTS:
+            return show, measure, VALIDATION
         st.selectbox(split_label, [splits[VALIDATION]], disabled=True, key="experiment.split.vectors", **look)
         return show, measure, VALIDATION
 

@@ -299,14 +299,22 @@ def test_everything_else_counts(more: dict[str, Any]) -> None:
     assert hashed(**more) != hashed()
 
 
-@each("preset", ["dscl", "simcse"])
-def test_runs_from_before_a_setting_existed_keep_their_hash(preset: str) -> None:
-    """DSCL and SimCSE once normalised always."""
-    config = apply_settings(RunConfig(), {"preset": preset})
-    assert '"normalize": true' in config.to_json()
-    assert config_hash(config.to_json()) == config_hash(re.sub(r'"normalize": true,?\s*', "", config.to_json()))
-    plain = config.to_json().replace('"normalize": true', '"normalize": false')
-    assert config_hash(plain) != config_hash(config.to_json())
+@each(
+    ("preset", "default", "other"),
+    [
+        ("dscl", '"normalize": true', '"normalize": false'),
+        ("simcse", '"normalize": true', '"normalize": false'),
+        ("ce-scl", '"reduction": "mean"', '"reduction": "sum"'),
+        ("ce", '"cutmix": 0.0', '"cutmix": 0.5'),
+        ("ce", '"angle_margin": 1', '"angle_margin": 2'),
+    ],
+)
+def test_runs_from_before_a_setting_existed_keep_their_hash(preset: str, default: str, other: str) -> None:
+    """DSCL and SimCSE once normalised always, SCL was always a mean, and there was neither CutMix nor L-Softmax."""
+    text = apply_settings(RunConfig(), {"preset": preset}).to_json()
+    assert default in text
+    assert config_hash(text) == config_hash(re.sub(default + r",?\s*", "", text))
+    assert config_hash(text.replace(default, other)) != config_hash(text)
 
 
 def test_the_order_of_keys_does_not_count() -> None:

@@ -183,11 +183,20 @@ def test_braces_stay_balanced(loss: str) -> None:
 
 
 @each(
-    ("setting", "value", "part"),
-    [("label_smoothing", 0.1, "(1-0.10)"), ("margin", 0.5, "-0.50"), ("mixup", 0.2, r"\mathrm{Beta}(0.20,0.20)")],
+    ("loss", "setting", "value", "part"),
+    [
+        ("cross_entropy", "label_smoothing", 0.1, "(1-0.10)"),
+        ("cross_entropy", "margin", 0.5, "-0.50"),
+        ("cross_entropy", "mixup", 0.2, r"\mathrm{Beta}(0.20,0.20)"),
+        ("cross_entropy", "cutmix", 0.2, r"\mathrm{Beta}(0.20,0.20)"),
+        ("cross_entropy", "angle_margin", 2, r"\cos(2\,\theta_{y_i})-2k"),
+        ("supcon", "reduction", "sum", r"\sum_i\text{SCL}_i"),
+    ],
 )
-def test_an_extra_of_cross_entropy_has_a_line_where_it_is_in_use(setting: str, value: float, part: str) -> None:
-    plain, changed = term_latex(term("cross_entropy")), term_latex(term("cross_entropy", **{setting: value}))
+def test_a_setting_that_alters_the_equation_has_a_line_where_it_is_in_use(
+    loss: str, setting: str, value: float | str, part: str
+) -> None:
+    plain, changed = term_latex(term(loss)), term_latex(term(loss, **{setting: value}))
     assert len(plain) == 1
     assert changed[0] == plain[0]
     assert part in changed[1]

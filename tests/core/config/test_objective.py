@@ -114,6 +114,9 @@ IMPOSSIBLE = [
     ),
     ("supcon", {"level": "token", "k": 5, "clusters": 5}, "supcon.clusters", 5, ["fewer clusters than the 5 tokens"]),
     ("cross_entropy", {"mixup": 0.2, "margin": 0.5}, "cross_entropy.mixup", 0.2, ["supports no margin", "to 0"]),
+    ("cross_entropy", {"angle_margin": 2, "mixup": 0.2}, "cross_entropy.angle_margin", 2, ["no margin", "to 1"]),
+    ("cross_entropy", {"cutmix": 1.0, "mixup": 0.2}, "cross_entropy.cutmix", 1.0, ["excludes Mixup", "set them to 0"]),
+    ("cross_entropy", {"cutmix": 1.0, "views": DROPOUT}, "cross_entropy.cutmix", 1.0, ["remove the views"]),
     (
         "cross_entropy",
         {"mixup": 0.2, "label_smoothing": 0.1},

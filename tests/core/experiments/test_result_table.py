@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+import statistics
 
 import pytest
 
@@ -46,6 +47,27 @@ def test_nats_are_not_percentages_and_without_a_baseline_there_are_no_columns_fo
     header, rows = table_rows(shown(experiments))
     assert header == ["Weight λ", "Seeds", "Test accuracy", "Majority class"]
     assert {len(row) for row in rows} == {4}
+
+
+def test_costs_are_compared_without_a_split_or_baselines_of_scores(
+    experiments: Here, engine: InstantEngine, design: Make
+) -> None:
+    experiments.begin(design(seeds=2))
+    for place, run in enumerate(engine.store.runs()):
+        memory = None if place == 0 else (100 + place) * 2**20
+        engine.store.write("UPDATE runs SET peak_memory = ?, worked_s = ? WHERE id = ?", (memory, 3 * place, run.id))
+    found = shown(experiments, "peak_memory")
+    memories = {run.run_id: run.peak_memory for cell in found.cells for run in cell.runs}
+    assert [cell.mean for cell in found.cells] == [
+        statistics.fmean(memories[run.run_id] / 2**20 for run in cell.runs if memories[run.run_id] is not None)
+        for cell in found.cells
+    ]
+    header, rows = table_rows(found)
+    assert header[:4] == ["Weight λ", "Seeds", "Peak memory, MB", "Difference"]
+    assert sorted(row[1] for row in rows) == ["1", "2"]
+    assert "Differences are in MB" in " ".join(notes(found))
+    assert "On a GPU: of the tensors there." in " ".join(notes(found))
+    assert table_rows(shown(experiments, "seconds"))[0][2] == "Duration, seconds"
 
 
 def test_a_reference_is_a_row_of_its_own(experiments: Here, design: Make) -> None:

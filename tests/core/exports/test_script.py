@@ -171,7 +171,7 @@ def check_library(store: Store, run: RunRecord, folder: Path) -> None:
 
 
 HEADS = [{"view": "head_dropout"}]
-LOGITS = SCL | {"level": "logits", "views": HEADS, "variant": "in"}
+LOGITS = SCL | {"level": "logits", "views": HEADS, "variant": "in", "reduction": "sum"}
 DSCL = {"loss": "dscl", "weight": 0.3, "views": [{"view": "dropout"}], "uniform": True}
 MASKED = {"loss": "simcse", "weight": 0.2, "views": HEADS}
 BOTH, CE_ALONE = objective(SCL, CE), {"objective": objective(CE)}

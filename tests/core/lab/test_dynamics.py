@@ -64,7 +64,7 @@ def loss_by_loops(stage: Stage, setting: Setting, points: np.ndarray, class_vect
                 positives = [k for k, (j, _) in enumerate(others) if labels[j] == labels[i]]
                 if not positives:
                     continue  # the mean is over anchors with positives
-                if setting.loss == "out":
+                if setting.loss in ("out", "sum"):
                     found.append(-sum(log_p(logits, k) for k in positives) / len(positives))
                 elif setting.loss == "in":
                     found.append(-math.log(sum(math.exp(log_p(logits, k)) for k in positives) / len(positives)))
@@ -83,7 +83,7 @@ def loss_by_loops(stage: Stage, setting: Setting, points: np.ndarray, class_vect
                         -alpha * sum(log_p(logits, k) for k in own) / len(own)
                         - (1 - alpha) * sum(log_p(logits, k) for k in rest) / max(1, len(rest))
                     )
-        return sum(found) / len(found)
+        return sum(found) / (1 if setting.loss == "sum" else len(found))
 
     def kl() -> float:
         found = 0.0

@@ -84,6 +84,25 @@ def test_the_loss_of_the_force_view_is_that_of_its_batch(store: Store, at: str, 
         assert found == pytest.approx(np.mean(losses), rel=1e-4)
 
 
+def test_at_the_mean_positive_both_variants_are_the_loss_of_that_mean(store: Store) -> None:
+    """Give every positive of an anchor the same vector, their mean: the two averages are then of equal numbers."""
+    run_id = run_id_of(store, "ce-scl")
+    probe = store.run(run_id).probe
+    assert probe is not None
+    rows = batch_rows(len(probe.ids), 16)
+    z = store.embeddings(run_id, 0)[rows].astype(np.float64)
+    z /= np.linalg.norm(z, axis=1, keepdims=True)
+    labels = np.array([probe.labels[row] for row in rows])
+    losses = []
+    for i in range(len(rows)):
+        positives = [j for j in range(len(rows)) if j != i and labels[j] == labels[i]]
+        pull = math.exp(float(z[i] @ z[positives].mean(0)) / 0.3)
+        push = sum(math.exp(float(z[i] @ z[j]) / 0.3) for j in range(len(rows)) if labels[j] != labels[i])
+        losses.append(-math.log(pull / (len(positives) * pull + push)))
+    for name in ("mean_positive", "mean_positive_in"):
+        assert of(store, run="ce-scl", forces=name, at="first") == pytest.approx(np.mean(losses), rel=1e-6)
+
+
 def test_attention_to_a_word_is_that_of_its_tokens_in_the_last_block(store: Store) -> None:
     run_id = run_id_of(store, "ce-scl")
     probe, tokens = store.run(run_id).probe, store.tokens(run_id)

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from core.losses import cross_entropy_loss, mixup_loss
+from core.losses import cross_entropy_loss, cutmix_loss, large_margin_loss, mixup_loss
 from core.losses.cross_entropy import mix
 from tests.cases import each
 
@@ -73,6 +73,59 @@ class TestMixup:
     def test_the_precision_of_the_vectors_is_kept(self, share: float | Tensor) -> None:
         assert mix(torch.ones(4, 5), PARTNERS, share).dtype == torch.float32
         assert mixup_loss(torch.ones(4, 3), LABELS, PARTNERS, share).dtype == torch.float32
+
+
+class TestAngleMargin:
+    FEATURES, WEIGHT, BIAS = random_logits(8, 5), random_logits(3, 5, seed=1), random_logits(3, seed=2)
+    MANY = torch.tensor([0, 2, 1, 2, 0, 1, 1, 0])
+
+    @each("smoothing", [0.0, 0.1])
+    @each("margin", [0.0, 0.5])
+    @each("m", [1, 2, 3, 4])
+    def test_it_equals_the_slow_loop_over_angles(self, m: int, margin: float, smoothing: float) -> None:
+        rows, periods = [], set()
+        for x, label in zip(self.FEATURES.tolist(), self.MANY.tolist(), strict=True):
+            dots = [math.fsum(a * b for a, b in zip(x, w, strict=True)) for w in self.WEIGHT.tolist()]
+            scale = math.hypot(*x) * math.hypot(*self.WEIGHT[label].tolist())
+            angle = math.acos(dots[label] / scale)
+            k = int(angle // (math.pi / m))
+            dots[label] = scale * ((-1) ** k * math.cos(m * angle) - 2 * k)
+            rows.append([dot + b for dot, b in zip(dots, self.BIAS.tolist(), strict=True)])
+            periods.add(k)
+        assert m == 1 or len(periods) > 1
+        given = (self.FEATURES, self.WEIGHT, self.BIAS, self.MANY)
+        found = large_margin_loss(*given, angle_margin=m, margin=margin, label_smoothing=smoothing)
+        assert found.item() == pytest.approx(
+            slow_loss(torch.tensor(rows, dtype=torch.float64), self.MANY, smoothing, margin), rel=1e-9
+        )
+
+    def test_a_margin_of_one_is_the_plain_softmax(self) -> None:
+        logits = self.FEATURES @ self.WEIGHT.T + self.BIAS
+        found = large_margin_loss(self.FEATURES, self.WEIGHT, self.BIAS, self.MANY, angle_margin=1)
+        assert found.item() == pytest.approx(cross_entropy_loss(logits, self.MANY).item(), rel=1e-12)
+
+    @each("m", [2, 3, 4])
+    def test_the_gradient_passes_gradcheck_away_from_the_kinks(self, m: int) -> None:
+        x, w, b = (one.clone().requires_grad_() for one in (self.FEATURES, self.WEIGHT, self.BIAS))
+        angles = torch.nn.functional.cosine_similarity(self.FEATURES, self.WEIGHT[self.MANY]).acos() / math.pi * m
+        assert ((angles - angles.round()).abs() > 1e-3).all()
+        assert torch.autograd.gradcheck(lambda *given: large_margin_loss(*given, self.MANY, angle_margin=m), (x, w, b))
+
+    def test_a_text_on_its_class_vector_has_a_finite_gradient(self) -> None:
+        x = self.WEIGHT[self.MANY].clone().requires_grad_()
+        large_margin_loss(x, self.WEIGHT, self.BIAS, self.MANY, angle_margin=3).backward()
+        assert x.grad is not None
+        assert x.grad.isfinite().all()
+
+
+def test_cutmix_weights_the_two_labels_of_each_text_by_its_own_share() -> None:
+    logits, shares = random_logits(4, 3), torch.tensor([1.0, 0.25, 0.6, 0.0], dtype=torch.float64)
+    expected = 0.0
+    for i, share in enumerate(shares.tolist()):
+        one = slice(i, i + 1)
+        partner = slow_loss(logits[one], LABELS[PARTNERS][one])
+        expected += (share * slow_loss(logits[one], LABELS[one]) + (1 - share) * partner) / 4
+    assert cutmix_loss(logits, LABELS, PARTNERS, shares).item() == pytest.approx(expected)
 
 
 def test_a_full_share_is_no_mixing() -> None:

@@ -82,6 +82,16 @@ def test_supcon_lines_equal_slow_counts(shape: str) -> None:
     assert lines.bound.item() == pytest.approx(sum(bounds) / len(bounds))
 
 
+@each("shape", SHAPES)
+def test_lines_of_a_sum_count_every_anchor_with_a_positive(shape: str) -> None:
+    views, mask, queue = SHAPES[shape]
+    lines = lines_of("supcon", made(drawn(views), mask, queue), reduction="sum")
+    counts = [(candidates, own + alike) for candidates, own, alike in slow_counts(views, mask, queue) if own + alike]
+    assert lines.collapse.item() == pytest.approx(sum(math.log(candidates) for candidates, _ in counts))
+    assert lines.bound is not None
+    assert lines.bound.item() == pytest.approx(sum(math.log(positives) for _, positives in counts))
+
+
 @each("alpha", [0.1, 0.5, 0.9])
 @each("views", [2, 3])
 def test_dscl_lines_equal_slow_counts(views: int, alpha: float) -> None:
@@ -97,6 +107,7 @@ def test_dscl_lines_equal_slow_counts(views: int, alpha: float) -> None:
 
 CASES: list[tuple[str, str, dict[str, Any]]] = [
     *(("supcon", shape, {"variant": variant}) for shape in SHAPES for variant in ("out", "in")),
+    ("supcon", "masked, queue", {"reduction": "sum"}),
     ("dscl", "two views", {"alpha": 0.1}),
     ("dscl", "two views", {"alpha": 0.8}),
     ("simcse", "two views", {}),
@@ -137,7 +148,7 @@ def test_no_vectors_go_below_the_bound(loss: str, shape: str, parameters: dict[s
     for seed in range(3):
         vectors = drawn(views, seed).requires_grad_()
         given = made(vectors, mask, queue)
-        bound = lines_of(loss, given).bound if loss == "supcon" else lines_of(loss, given, **parameters).bound
+        bound = lines_of(loss, given, **parameters).bound
         assert bound is not None
         optimiser = torch.optim.Adam([vectors], lr=0.1)
         for _ in range(25):

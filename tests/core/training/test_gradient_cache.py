@@ -129,8 +129,11 @@ def test_without_dropout_a_step_has_the_same_gradients_and_losses(draft: Draft, 
         {"trainable": {"part": "last_blocks", "blocks": 1}},
         {"gradient_checkpointing": True},
         {"objective": {"terms": [{"loss": "supcon", "projection": "mlp", "layers": [1, 2]}]}},
+        {"objective": {"terms": [{"loss": "supcon", "reduction": "sum"}]}},
+        {"objective": {"terms": [{"loss": "cross_entropy", "cutmix": 1.0}]}},
+        {"objective": {"terms": [{"loss": "cross_entropy", "angle_margin": 3}]}},
     ],
-    ids=["lora", "last blocks", "checkpointing", "projection"],
+    ids=["lora", "last blocks", "checkpointing", "projection", "sum", "cutmix", "angle margin"],
 )
 def test_without_dropout_other_settings_have_the_same_gradients_too(draft: Draft, phase: dict[str, Any]) -> None:
     found = [step_gradients(build_phase(draft(**phase, **cut), dropout=0.0))[1] for cut in ({}, {"micro_batch": 3})]

@@ -199,6 +199,18 @@ def test_mixup_mixes_pooled_vectors_with_one_share_and_tells_it(encoder: Countin
     torch.testing.assert_close(read("cross_entropy_2").logits[0], encoder.logits(outputs.pooled[BLOCKS][0]))
 
 
+def test_a_margin_of_the_angle_reads_the_last_layer_with_its_inputs(encoder: Counting) -> None:
+    encoder.eval()
+    plan = plan_of({"loss": "cross_entropy", "angle_margin": 2, "views": [DROPOUT]}, {"loss": "cross_entropy"})
+    outputs = drawn(plan)
+    read = reader(encoder, plan, outputs)
+    given = read("cross_entropy")
+    assert given.logits == ()
+    for last, pooled in zip(given.last, outputs.pooled[BLOCKS], strict=True):
+        torch.testing.assert_close(last.features @ last.weight.T + last.bias, encoder.logits(pooled))
+    assert read("cross_entropy_2").last == ()
+
+
 def test_a_term_is_given_its_own_queue(encoder: Counting) -> None:
     plan = plan_of({"loss": "supcon", "queue": 8}, {"loss": "supcon"})
     held = torch.randn(3, H), torch.tensor([0, 1, 0])

@@ -1,0 +1,41 @@
+"""Peak memory of runs that follow each other in one process."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+from core.workers.peak_memory import PeakMemory
+from core.workers.run_controls import ControlState
+from tests.core.workers.test_branches import store, train
+
+__all__ = ["store"]
+
+ALLOCATED = 300 * 2**20
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux reports the peak of a process")
+
+
+def allocate() -> None:
+    np.ones(ALLOCATED, np.uint8).sum()
+
+
+def test_a_run_records_its_peak_and_the_next_one_does_not_inherit_it(
+    store: Any, draft: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(ControlState, "wait_while_paused", lambda self: allocate())
+        large = store.run(train(store, draft(steps=2)))
+    small = store.run(train(store, draft(steps=2, more={"seed": 1})))
+    assert large.peak_memory >= ALLOCATED
+    assert 0 < small.peak_memory < large.peak_memory - ALLOCATED / 2
+
+
+def test_memory_held_before_does_not_count() -> None:
+    held = np.ones(ALLOCATED, np.uint8)
+    peak = PeakMemory().read_bytes("cpu")
+    assert peak is not None
+    assert peak < ALLOCATED / 10
+    assert held.sum() == ALLOCATED
