@@ -13,6 +13,7 @@ from core.config import RunConfig
 from core.config.describe import ABSENT, Setting, in_phase, phase_settings, settings
 from core.config.plan import stages
 from core.messages import with_more
+from core.parameters import AUTO
 
 SEED = "seed"
 # A task's settings determine its rows, except the sampler, which only draws batches from them.
@@ -155,6 +156,10 @@ def config_hash(text: str) -> str:
     for term in (term for objective in objectives for term in objective.get("terms", ())):
         if term["loss"] in ("dscl", "simcse") and term.get("normalize") is True:
             del term["normalize"]
+        if term["loss"] == "dscl":
+            for name, default in (("variant", "paper"), ("queue", 0), ("momentum", AUTO)):
+                if term.get(name) == default:
+                    del term[name]
     given.get("probe", {}).pop("frame_steps", None)
     return hashlib.sha256(json.dumps(given, sort_keys=True, ensure_ascii=False).encode()).hexdigest()[:32]
 

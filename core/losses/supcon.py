@@ -96,7 +96,7 @@ def supcon_loss(
             other = ~torch.eye(len(z), dtype=torch.bool, device=z.device)
             everyone, candidates, positives = z, other, other & related  # [M, d], [M, M], [M, M]
             if queue is not None:
-                past, alike = _queue_candidates(
+                past, alike = queue_candidates(
                     queue, z, None if labels is None else classes, normalize
                 )  # [Q, d], [M, Q]
                 everyone = torch.cat([z, past])
@@ -190,7 +190,7 @@ def _as_views(features: Tensor) -> Tensor:
     return to_full_precision(features.unsqueeze(1) if features.ndim == 2 else features)
 
 
-def _queue_candidates(queue: Queue, z: Tensor, classes: Tensor | None, normalize: bool) -> tuple[Tensor, Tensor]:
+def queue_candidates(queue: Queue, z: Tensor, classes: Tensor | None, normalize: bool) -> tuple[Tensor, Tensor]:
     """Return the vectors of the queue as candidates of z, [Q, d], and the mask of positive pairs, [M, Q]."""
     vectors = to_full_precision(queue[0].detach())
     vectors = (unit_rows(vectors) if normalize else vectors).to(z)
@@ -224,10 +224,15 @@ def _check(
     if view_mask is not None:
         check_shape("view_mask", view_mask, (n, 1 if features.ndim == 2 else features.shape[1]))
     if queue is not None:
-        past, past_labels = queue
-        if past.ndim != 2 or past.shape[1] != features.shape[-1]:
-            raise ValueError(f"queue features of shape {tuple(past.shape)}: expected [Q, {features.shape[-1]}]")
-        check_shape("queue labels", past_labels, (len(past),), "one per vector of the queue")
+        check_queue(queue, features.shape[-1])
+
+
+def check_queue(queue: Queue, width: int) -> None:
+    """Check the shapes of a queue of vectors of this width. Raises: ValueError."""
+    past, past_labels = queue
+    if past.ndim != 2 or past.shape[1] != width:
+        raise ValueError(f"queue features of shape {tuple(past.shape)}: expected [Q, {width}]")
+    check_shape("queue labels", past_labels, (len(past),), "one per vector of the queue")
 
 
 def supcon_term(given: TermInput, labels: Tensor, settings: Settings) -> Tensor:

@@ -301,10 +301,18 @@ def test_everything_else_counts(more: dict[str, Any]) -> None:
 
 @each("preset", ["dscl", "simcse"])
 def test_runs_from_before_a_setting_existed_keep_their_hash(preset: str) -> None:
-    """DSCL and SimCSE once normalised always."""
+    """DSCL and SimCSE once normalised always. DSCL had neither variants nor a queue."""
     config = apply_settings(RunConfig(), {"preset": preset})
     assert '"normalize": true' in config.to_json()
     assert config_hash(config.to_json()) == config_hash(re.sub(r'"normalize": true,?\s*', "", config.to_json()))
+    if preset == "dscl":
+        text = config.to_json()
+        for field in (r'"variant": "paper"', r'"queue": 0', r'"momentum": "auto"'):
+            text, count = re.subn(field + r",?\s*", "", text)
+            assert count == 1
+        assert config_hash(text) == config_hash(config.to_json())
+        other = config.to_json().replace('"variant": "paper"', '"variant": "notes-code"')
+        assert config_hash(other) != config_hash(config.to_json())
     plain = config.to_json().replace('"normalize": true', '"normalize": false')
     assert config_hash(plain) != config_hash(config.to_json())
 

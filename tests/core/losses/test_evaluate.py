@@ -118,6 +118,10 @@ def test_dscl_simcse_and_r_drop_are_given_their_parameters() -> None:
     one_layer = TermInput(layers=(Contrasted(features),))
     dscl = dscl_loss(features, LABELS, alpha=0.7, temperature=0.4).item()
     assert value_of("dscl", one_layer, alpha=0.7, temperature=0.4) == pytest.approx(dscl)
+    queue = (drawn(6, 4, seed=2).detach(), torch.tensor([0, 0, 1, 1, 0, 1]))
+    for variant in ("notes-formula", "notes-code"):
+        dscl = dscl_loss(features, LABELS, temperature=0.4, variant=variant, queue=queue).item()
+        assert value_of("dscl", one_layer._replace(queue=queue), temperature=0.4, variant=variant) == dscl
     both = simcse_loss(features[:, 0], features[:, 1], temperature=0.4, symmetric=True).item()
     assert value_of("simcse", one_layer, temperature=0.4, symmetric=True) == pytest.approx(both)
     among_all = supcon_loss(features, temperature=0.4).item()

@@ -22,6 +22,7 @@ QUEUE_LABELS = torch.tensor([0, 0, 1, 2, 3, 1, 0])
 SHAPES: dict[str, tuple[int, Tensor | None, Tensor | None]] = {
     "one view": (1, None, None),
     "two views": (2, None, None),
+    "two views, queue": (2, None, QUEUE_LABELS),
     "masked": (3, MASK, None),
     "queue": (1, None, QUEUE_LABELS),
     "masked, queue": (3, MASK, QUEUE_LABELS),
@@ -99,12 +100,16 @@ CASES: list[tuple[str, str, dict[str, Any]]] = [
     *(("supcon", shape, {"variant": variant}) for shape in SHAPES for variant in ("out", "in")),
     ("dscl", "two views", {"alpha": 0.1}),
     ("dscl", "two views", {"alpha": 0.8}),
+    ("dscl", "two views, queue", {"alpha": 0.1}),
+    ("dscl", "two views", {"alpha": 0.1, "variant": "notes-formula"}),
+    ("dscl", "two views, queue", {"uniform": True, "variant": "notes-formula"}),
     ("simcse", "two views", {}),
     ("simcse", "two views", {"symmetric": True}),
     ("simcse", "two views", {"candidates": "all"}),
     ("sincere", "one view", {}),
     ("sincere", "two views", {"epsilon": 0.5}),
     ("dcl", "two views", {}),
+    ("dscl", "two views, queue", {"alpha": 0.8, "variant": "notes-code"}),
 ]
 
 
@@ -129,7 +134,7 @@ def test_the_collapse_line_is_also_that_of_equidistant_vectors() -> None:
     assert loss_of("supcon", given).item() == pytest.approx(lines_of("supcon", given).collapse.item())
 
 
-@each(("loss", "shape", "parameters"), CASES[:-6])
+@each(("loss", "shape", "parameters"), CASES[:-7])
 @each("temperature", [0.05, 0.5])
 def test_no_vectors_go_below_the_bound(loss: str, shape: str, parameters: dict[str, Any], temperature: float) -> None:
     """Check random vectors, and vectors optimised for the lowest loss."""
