@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from core.catalogue.loss_entry import (
+    BASE_TEMPERATURE,
     CONTRAST,
     NORMALIZE,
     QUEUE,
@@ -116,15 +117,30 @@ SUPCON = LossEntry(
             kind="choice",
             choices={"out": "L_out", "in": "L_in"},
         ),
+        Parameter(
+            "reduction",
+            N_("Mean over"),
+            "mean",
+            N_("An anchor without a positive has no loss. With all anchors, as in the notes' code, it counts as 0."),
+            kind="choice",
+            choices={"mean": N_("Anchors with a positive"), "mean_all": N_("All anchors")},
+        ),
+        BASE_TEMPERATURE,
         NORMALIZE,
         *CONTRAST,
         *QUEUE,
     ),
     others_compute=N_(
-        "HobbitLong's code multiplies by τ/0.07 and Google's by τ. pytorch-metric-learning averages over the "
-        "anchors with a positive loss and returns 0 for a batch of one class. Gunel et al. sum over anchors, so "
-        "their λ depends on the batch size. Here the loss is the mean over anchors that have a positive."
+        "HobbitLong's code and the notes multiply by τ/0.07, and Google's by τ. pytorch-metric-learning averages over "
+        "the anchors with a positive loss and returns 0 for a batch of one class. The notes average over all anchors. "
+        "Gunel et al. sum over anchors, so their λ depends on the batch size. Here the loss is, by default, the mean "
+        "over anchors that have a positive, without a factor."
     ),
+    latex_notes={
+        "reduction": r"\text{{words}}",
+        "base_temperature": r"\text{SCL}\;\to\;\frac{{temperature}}{{base_temperature}}\,\text{SCL}",
+    },
+    latex_words={"reduction": lambda: _("mean over all anchors, 0 for an anchor without a positive")},
     latex_variants={
         "in": (
             r"\text{SCL}=-\log\Big[\frac{1}{|P(i)|}\sum_{p\in P(i)}"
@@ -190,11 +206,15 @@ DSCL = LossEntry(
             choices={"paper": N_("Paper"), "notes-formula": N_("Notes' formula"), "notes-code": N_("Notes' code")},
         ),
         temperature_parameter(0.07),
+        BASE_TEMPERATURE,
         NORMALIZE,
         *(p for p in CONTRAST if p.name not in ("k", "clusters")),
         *QUEUE,
     ),
-    latex_notes={"uniform": r"\alpha\;\to\;\frac{V-1}{|P(i)|+V-1}"},
+    latex_notes={
+        "uniform": r"\alpha\;\to\;\frac{V-1}{|P(i)|+V-1}",
+        "base_temperature": r"\text{DSCL}\;\to\;\frac{{temperature}}{{base_temperature}}\,\text{DSCL}",
+    },
     latex_variants={
         "notes-formula": (
             r"\text{DSCL}=-\frac{1}{|P(i)|}\sum_{p\in P(i)}"

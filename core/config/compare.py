@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import PureWindowsPath
@@ -19,6 +19,13 @@ SEED = "seed"
 # A task's settings determine its rows, except the sampler, which only draws batches from them.
 OF_ROWS = "task."
 BEYOND_ROWS = "task.sampler"
+# Parameters of losses that older versions did not have, with the values that stand for their absence.
+_NO_FACTOR = ("base_temperature", 0.0)
+LATER: Mapping[str, Sequence[tuple[str, object]]] = {
+    "supcon": (_NO_FACTOR, ("reduction", "mean")),
+    "dscl": (_NO_FACTOR, ("normalize", True), ("variant", "paper"), ("queue", 0), ("momentum", AUTO)),
+    "simcse": (("normalize", True),),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,12 +161,9 @@ def config_hash(text: str) -> str:
         given["task"].pop("translators", None)
     objectives = [one.get("objective") or {} for one in (*given.get("phases", ()), *given.get("changes", ()))]
     for term in (term for objective in objectives for term in objective.get("terms", ())):
-        if term["loss"] in ("dscl", "simcse") and term.get("normalize") is True:
-            del term["normalize"]
-        if term["loss"] == "dscl":
-            for name, default in (("variant", "paper"), ("queue", 0), ("momentum", AUTO)):
-                if term.get(name) == default:
-                    del term[name]
+        for name, default in LATER.get(term["loss"], ()):
+            if term.get(name) == default:
+                del term[name]
     given.get("probe", {}).pop("frame_steps", None)
     return hashlib.sha256(json.dumps(given, sort_keys=True, ensure_ascii=False).encode()).hexdigest()[:32]
 

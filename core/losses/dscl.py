@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor
 
-from core.catalogue.loss_entry import Settings
+from core.catalogue.loss_entry import Settings, base_factor
 from core.losses.arguments import check_choice, check_positive, mean_of, to_full_precision, unit_rows
 from core.losses.blockwise import group_similarity, others_logsumexp
 from core.losses.evaluate import ReferenceLines, TermInput, contrast_lines
@@ -101,7 +101,7 @@ def _notes_losses(
 
 
 def dscl_term(given: TermInput, labels: Tensor, settings: Settings) -> Tensor:
-    return mean_of(
+    loss = mean_of(
         [
             dscl_loss(
                 layer.vectors,
@@ -115,6 +115,7 @@ def dscl_term(given: TermInput, labels: Tensor, settings: Settings) -> Tensor:
             for layer in given.layers
         ]
     )
+    return loss * base_factor(settings)
 
 
 def dscl_lines(given: TermInput, labels: Tensor, settings: Settings) -> ReferenceLines:

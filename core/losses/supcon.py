@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor
 
-from core.catalogue.loss_entry import Settings
+from core.catalogue.loss_entry import Settings, base_factor
 from core.losses.arguments import check_choice, check_positive, check_shape, mean_of, to_full_precision, unit_rows
 from core.losses.blockwise import group_similarity, others_logsumexp
 from core.losses.evaluate import ReferenceLines, TermInput, contrast_lines
@@ -236,7 +236,7 @@ def check_queue(queue: Queue, width: int) -> None:
 
 
 def supcon_term(given: TermInput, labels: Tensor, settings: Settings) -> Tensor:
-    return mean_of(
+    loss = mean_of(
         [
             supcon_loss(
                 vectors,
@@ -245,16 +245,23 @@ def supcon_term(given: TermInput, labels: Tensor, settings: Settings) -> Tensor:
                 variant="in" if settings["variant"] == "in" else "out",
                 normalize=bool(settings["normalize"]),
                 view_mask=view_mask,
+                reduction=_reduction(settings),
                 queue=given.queue,
             )
             for vectors, view_mask in given.layers
         ]
     )
+    return loss * base_factor(settings)
 
 
-def supcon_lines(given: TermInput, labels: Tensor, _: Settings) -> ReferenceLines:
+def _reduction(settings: Settings) -> Reduction:
+    return "mean_all" if settings.get("reduction") == "mean_all" else "mean"
+
+
+def supcon_lines(given: TermInput, labels: Tensor, settings: Settings) -> ReferenceLines:
     """Return the reference lines. The bound is the mean of ln|P| (Khosla et al. 2020, section 3.2.2)."""
-    return contrast_lines(given, labels, lambda positives, _: positives.clamp(min=1).log())
+    every_anchor = _reduction(settings) == "mean_all"
+    return contrast_lines(given, labels, lambda positives, _: positives.clamp(min=1).log(), every_anchor)
 
 
 def supcon_anchor_losses(candidates: Candidates, settings: Settings) -> Tensor:

@@ -299,22 +299,28 @@ def test_everything_else_counts(more: dict[str, Any]) -> None:
     assert hashed(**more) != hashed()
 
 
-@each("preset", ["dscl", "simcse"])
-def test_runs_from_before_a_setting_existed_keep_their_hash(preset: str) -> None:
-    """DSCL and SimCSE once normalised always. DSCL had neither variants nor a queue."""
-    config = apply_settings(RunConfig(), {"preset": preset})
-    assert '"normalize": true' in config.to_json()
-    assert config_hash(config.to_json()) == config_hash(re.sub(r'"normalize": true,?\s*', "", config.to_json()))
-    if preset == "dscl":
-        text = config.to_json()
-        for field in (r'"variant": "paper"', r'"queue": 0', r'"momentum": "auto"'):
-            text, count = re.subn(field + r",?\s*", "", text)
-            assert count == 1
-        assert config_hash(text) == config_hash(config.to_json())
-        other = config.to_json().replace('"variant": "paper"', '"variant": "notes-code"')
-        assert config_hash(other) != config_hash(config.to_json())
-    plain = config.to_json().replace('"normalize": true', '"normalize": false')
-    assert config_hash(plain) != config_hash(config.to_json())
+LATER_FIELDS = {
+    "ce-scl": [r'"base_temperature": 0.0', r'"reduction": "mean"'],
+    "dscl": [
+        r'"base_temperature": 0.0',
+        r'"normalize": true',
+        r'"variant": "paper"',
+        r'"queue": 0',
+        r'"momentum": "auto"',
+    ],
+    "simcse": [r'"normalize": true'],
+}
+
+
+@each(("preset", "field"), [(preset, field) for preset, fields in LATER_FIELDS.items() for field in fields])
+def test_runs_from_before_a_setting_existed_keep_their_hash(preset: str, field: str) -> None:
+    text = apply_settings(RunConfig(), {"preset": preset}).to_json()
+    before, count = re.subn(field + r",?\s*", "", text)
+    assert count == 1
+    assert config_hash(before) == config_hash(text)
+    other = {"true": "false", '"mean"': '"mean_all"', '"paper"': '"notes-code"', "0.0": "0.07", "0": "64"}
+    name, value = field.split(": ")
+    assert config_hash(text.replace(field, f"{name}: {other.get(value, '0.5')}")) != config_hash(text)
 
 
 def test_the_order_of_keys_does_not_count() -> None:

@@ -194,6 +194,24 @@ def test_an_extra_of_cross_entropy_has_a_line_where_it_is_in_use(setting: str, v
 
 
 @each(
+    ("loss", "settings", "parts"),
+    [
+        ("supcon", {"base_temperature": 0.07}, [r"\frac{0.30}{0.07}\,\text{SCL}"]),
+        ("supcon", {"reduction": "mean_all"}, ["mean over all anchors"]),
+        ("dscl", {"base_temperature": 0.1}, [r"\frac{0.07}{0.10}\,\text{DSCL}"]),
+        ("dscl", {"variant": "notes-formula"}, [r"w_i=(1-0.10)\,\frac{|P(i)|+1}{|P(i)|}"]),
+        ("dscl", {"variant": "notes-code"}, [r"\frac{z_i\cdot z_a-\max_j z_i\cdot z_j}{0.07}", r"\max(|P(i)|-1,1)"]),
+    ],
+)
+def test_the_equation_shows_what_the_notes_compute(loss: str, settings: dict[str, Any], parts: list[str]) -> None:
+    lines = " ".join(term_latex(term(loss, **settings)))
+    for part in parts:
+        assert part in lines
+        assert part not in " ".join(term_latex(term(loss)))
+    assert re.sub(r"\\[{}]", "", lines).count("{") == re.sub(r"\\[{}]", "", lines).count("}")
+
+
+@each(
     ("made", "words"),
     [
         (term("supcon"), ""),

@@ -98,8 +98,10 @@ def test_dscl_lines_equal_slow_counts(views: int, alpha: float) -> None:
 
 CASES: list[tuple[str, str, dict[str, Any]]] = [
     *(("supcon", shape, {"variant": variant}) for shape in SHAPES for variant in ("out", "in")),
+    ("supcon", "one view", {"reduction": "mean_all", "base_temperature": 0.07}),
+    ("supcon", "masked, queue", {"reduction": "mean_all"}),
     ("dscl", "two views", {"alpha": 0.1}),
-    ("dscl", "two views", {"alpha": 0.8}),
+    ("dscl", "two views", {"alpha": 0.8, "base_temperature": 0.5}),
     ("dscl", "two views, queue", {"alpha": 0.1}),
     ("dscl", "two views", {"alpha": 0.1, "variant": "notes-formula"}),
     ("dscl", "two views, queue", {"uniform": True, "variant": "notes-formula"}),
@@ -142,7 +144,7 @@ def test_no_vectors_go_below_the_bound(loss: str, shape: str, parameters: dict[s
     for seed in range(3):
         vectors = drawn(views, seed).requires_grad_()
         given = made(vectors, mask, queue)
-        bound = lines_of(loss, given).bound if loss == "supcon" else lines_of(loss, given, **parameters).bound
+        bound = lines_of(loss, given, **parameters, temperature=temperature).bound
         assert bound is not None
         optimiser = torch.optim.Adam([vectors], lr=0.1)
         for _ in range(25):
