@@ -11,7 +11,7 @@ from typing import Literal
 
 import numpy as np
 
-from core.catalogue.loss_entry import ForceLaw
+from core.catalogue.loss_entry import ForceLaw, base_factor
 from core.catalogue.losses import SUPCON
 from core.config import RunConfig
 from core.config.objective import ObjectiveConfig, TermConfig
@@ -206,7 +206,7 @@ def _tokens_remark(term: TermConfig, layers: str) -> str:
 
 
 def _view_remarks(term: TermConfig, views: int) -> list[str]:
-    """Return remarks on further views and the queue."""
+    """Return remarks on further views, the queue and the factor of the loss."""
     remarks, names = [], join_list(_(view.entry.label).lower() for view in term.views)
     if term.level == "token" and term.views:
         remarks.append(_("Frames do not hold its other views either ({views}).", views=names))
@@ -223,6 +223,8 @@ def _view_remarks(term: TermConfig, views: int) -> list[str]:
     if size := integer_setting(term.parameters, "queue"):
         vectors = ngettext("{count} past vector", "{count} past vectors", size)
         remarks.append(_("Its queue of {vectors} is left out.", vectors=vectors))
+    if (factor := base_factor(term.parameters)) != 1:
+        remarks.append(_("Its factor τ/τ₀, {factor:g}, is left out.", factor=factor))
     return remarks
 
 

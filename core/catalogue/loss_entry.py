@@ -43,7 +43,7 @@ class LossEntry:
         symbol, latex: its short name, and its equation with `{name}` for a parameter's value.
         latex_variants: the equation for each value of its parameter "variant", if it has one.
         latex_notes: further lines, each shown if the parameter that it explains is not at its default.
-        latex_words: the translated text for `{words}` in the note of a parameter.
+        latex_words: the translated text for `{words}` in the note of a parameter, by its value.
         reads: "logits" of the classifier, "vectors" that are contrasted within a batch, or "triplets" of vectors.
         views: minimum and maximum number of views of a text (None: no maximum).
         first_view: the view that a form adds first if the loss needs one.
@@ -83,7 +83,7 @@ class LossEntry:
     others_compute: str = ""
     latex_variants: Mapping[str, str] = field(default_factory=dict)
     latex_notes: Mapping[str, str] = field(default_factory=dict)
-    latex_words: Mapping[str, Callable[[], str]] = field(default_factory=dict)
+    latex_words: Mapping[str, Callable[[Value], str]] = field(default_factory=dict)
 
     @property
     def defaults(self) -> Settings:
@@ -160,6 +160,12 @@ class ForceLaw:
         return with_more(label, self.symbol) if self.entry.variants else label
 
 
+def base_factor(settings: Settings) -> float:
+    """Return the factor τ/τ₀ of a loss; 1 without a base temperature."""
+    base = number(settings, "base_temperature")
+    return number(settings, "temperature") / base if base else 1.0
+
+
 def temperature_parameter(default: float) -> Parameter:
     return Parameter(
         "temperature",
@@ -183,6 +189,18 @@ NORMALIZE = Parameter(
     True,
     N_("Without normalisation, dot products grow with the vectors and gradients can explode, as the notes report."),
     kind="switch",
+)
+BASE_TEMPERATURE = Parameter(
+    "base_temperature",
+    N_("Base temperature τ₀"),
+    0.0,
+    N_(
+        "Multiplies the loss by τ/τ₀, so that the size of its gradient depends less on τ; 0 for no factor. "
+        "HobbitLong's code and the notes use 0.07."
+    ),
+    low=0.0,
+    high=100.0,
+    slider=(0.0, 1.0),
 )
 # Parameters that all losses on vectors share.
 CONTRAST = (

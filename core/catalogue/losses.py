@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from core.catalogue.loss_entry import (
+    BASE_TEMPERATURE,
     CONTRAST,
     NORMALIZE,
     QUEUE,
@@ -11,12 +12,19 @@ from core.catalogue.loss_entry import (
     Settings,
     temperature_parameter,
 )
-from core.messages import N_, _
+from core.messages import N_, _, with_more
 from core.parameters import Parameter, number
 from core.registry import Registry
 
 
+def _dscl_symbol(settings: Settings) -> str:
+    variant = str(settings["variant"])
+    return "DSCL" if variant == "paper" else with_more("DSCL", _(DSCL.variants[variant]).lower())
+
+
 def _dscl_name(label: str, settings: Settings) -> str:
+    if settings["variant"] != "paper":
+        return with_more(label, _dscl_symbol(settings))
     if settings["uniform"]:
         return _("{loss} (DSCL), uniform α", loss=label)
     return _("{loss} (DSCL), α {alpha:g}", loss=label, alpha=number(settings, "alpha"))
@@ -147,29 +155,45 @@ SUPCON = LossEntry(
             N_("Reduction"),
             "mean",
             N_(
-                "Mean or sum over the anchors of a batch that have a positive. Gunel et al. sum: at batch size 16 and "
-                "λ = 0.9, SCL then outweighs cross-entropy by up to 144 : 1 instead of 9 : 1."
+                "Mean or sum over the anchors of a batch. An anchor without a positive has no loss; in the mean over "
+                "all anchors, as in the notes' code, it counts as 0. Gunel et al. sum: at batch size 16 and λ = 0.9, "
+                "SCL then outweighs cross-entropy by up to 144 : 1 instead of 9 : 1."
             ),
             kind="choice",
-            choices={"mean": N_("Mean"), "sum": N_("Sum")},
+            choices={
+                "mean": N_("Mean over anchors with a positive"),
+                "mean_all": N_("Mean over all anchors"),
+                "sum": N_("Sum"),
+            },
         ),
+        BASE_TEMPERATURE,
         NORMALIZE,
         *CONTRAST,
         *QUEUE,
     ),
     others_compute=N_(
-        "HobbitLong's code multiplies by τ/0.07 and Google's by τ. pytorch-metric-learning averages over the "
-        "anchors with a positive loss and returns 0 for a batch of one class. Gunel et al. sum over anchors, so "
-        "their λ depends on the batch size; *Reduction* offers that sum. The default is the mean over anchors that "
-        "have a positive."
+        "HobbitLong's code and the notes multiply by τ/0.07, and Google's by τ. pytorch-metric-learning averages over "
+        "the anchors with a positive loss and returns 0 for a batch of one class. The notes average over all anchors. "
+        "Gunel et al. sum over anchors, so their λ depends on the batch size. *Reduction* offers all three; the "
+        "default is the mean over anchors that have a positive, without a factor."
     ),
+    latex_notes={
+        "reduction": r"\text{{words}}",
+        "base_temperature": r"\text{SCL}\;\to\;\frac{{temperature}}{{base_temperature}}\,\text{SCL}",
+    },
+    latex_words={
+        "reduction": lambda value: (
+            _("sum over the anchors with a positive")
+            if value == "sum"
+            else _("mean over all anchors, 0 for an anchor without a positive")
+        ),
+    },
     latex_variants={
         "in": (
             r"\text{SCL}=-\log\Big[\frac{1}{|P(i)|}\sum_{p\in P(i)}"
             r"\frac{e^{z_i\cdot z_p/{temperature}}}{\sum_{a\ne i}e^{z_i\cdot z_a/{temperature}}}\Big]"
         ),
     },
-    latex_notes={"reduction": r"\overline{\text{SCL}_i}\;\to\;\sum_i\text{SCL}_i"},
     place=1,
     colour="#009e73",
     compute="core.losses.supcon:supcon_term",
@@ -221,21 +245,56 @@ DSCL = LossEntry(
             ),
             kind="switch",
         ),
+        Parameter(
+            "variant",
+            N_("Variant"),
+            "paper",
+            N_(
+                "The source notes print two other losses under this name. In their formula, α only adds a constant, so "
+                "the gradient is that of L_out. In their code, α scales the pull of all positives."
+            ),
+            kind="choice",
+            choices={"paper": N_("Paper"), "notes-formula": N_("Notes' formula"), "notes-code": N_("Notes' code")},
+        ),
         temperature_parameter(0.07),
+        BASE_TEMPERATURE,
         NORMALIZE,
         *(p for p in CONTRAST if p.name not in ("k", "clusters")),
+        *QUEUE,
     ),
-    latex_notes={"uniform": r"\alpha\;\to\;\frac{V-1}{|P(i)|+V-1}"},
+    latex_notes={
+        "uniform": r"\alpha\;\to\;\frac{V-1}{|P(i)|+V-1}",
+        "base_temperature": r"\text{DSCL}\;\to\;\frac{{temperature}}{{base_temperature}}\,\text{DSCL}",
+    },
+    latex_variants={
+        "notes-formula": (
+            r"\text{DSCL}=-\frac{1}{|P(i)|}\sum_{p\in P(i)}"
+            r"\log\frac{w_i\,e^{z_i\cdot z_p/{temperature}}}{\sum_{a\ne i}e^{z_i\cdot z_a/{temperature}}},"
+            r"\quad w_i=(1-{alpha})\,\frac{|P(i)|+1}{|P(i)|}"
+        ),
+        "notes-code": (
+            r"\text{DSCL}=-\frac{1}{|P(i)|}\sum_{p\in P(i)}\Big[w_i\,s_{ip}-\log\sum_{a\ne i}e^{s_{ia}}\Big],"
+            r"\quad s_{ia}=\frac{z_i\cdot z_a-\max_j z_i\cdot z_j}{{temperature}},"
+            r"\quad w_i=(1-{alpha})\,\frac{|P(i)|}{\max(|P(i)|-1,1)}"
+        ),
+    },
     others_compute=N_(
         "Support for more than two views is our extension: the own view becomes the mean over the own views. The "
-        "released code corresponds to α = 1/(1 + β). A common variant multiplies logits by (1 − α)|P|/(|P| − 1); "
-        "it depends on a constant shift, can be negative, and is not DSCL."
+        "released code corresponds to α = 1/(1 + β). The notes' formula multiplies p by a weight inside the "
+        "logarithm, which changes the value but not the gradient. Their code multiplies the logits of positives by "
+        "(1 − α)|P|/(|P| − 1), so its value depends on a constant shift and can be negative. Neither is the paper's "
+        "loss; both can be chosen as variants."
     ),
     place=2,
     colour="#cc79a7",
     compute="core.losses.dscl:dscl_term",
     lines="core.losses.dscl:dscl_lines",
-    forces=Forces("core.losses.dscl:dscl_anchor_losses", name=_dscl_name),
+    forces=Forces("core.losses.dscl:dscl_anchor_losses", symbol=_dscl_symbol, name=_dscl_name),
+    lab={
+        "dscl": {"variant": "paper"},
+        "dscl-formula": {"variant": "notes-formula"},
+        "dscl-code": {"variant": "notes-code"},
+    },
 )
 
 SIMCSE = LossEntry(
@@ -284,8 +343,8 @@ SIMCSE = LossEntry(
     },
     latex_words={
         # The number is set in math mode.
-        "candidates": lambda: _("all {number} other vectors, both directions", number=r"} 2N-1 \text{"),
-        "symmetric": lambda: _("both directions, averaged"),
+        "candidates": lambda _value: _("all {number} other vectors, both directions", number=r"} 2N-1 \text{"),
+        "symmetric": lambda _value: _("both directions, averaged"),
     },
     place=3,
     colour="#56b4e9",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import PureWindowsPath
@@ -13,11 +13,20 @@ from core.config import RunConfig
 from core.config.describe import ABSENT, Setting, in_phase, phase_settings, settings
 from core.config.plan import stages
 from core.messages import with_more
+from core.parameters import AUTO
 
 SEED = "seed"
 # A task's settings determine its rows, except the sampler, which only draws batches from them.
 OF_ROWS = "task."
 BEYOND_ROWS = "task.sampler"
+# Parameters of losses that older versions did not have, with the values that stand for their absence.
+_NO_FACTOR = ("base_temperature", 0.0)
+LATER: Mapping[str, Sequence[tuple[str, object]]] = {
+    "supcon": (_NO_FACTOR, ("reduction", "mean")),
+    "dscl": (_NO_FACTOR, ("normalize", True), ("variant", "paper"), ("queue", 0), ("momentum", AUTO)),
+    "simcse": (("normalize", True),),
+    "cross_entropy": (("cutmix", 0), ("angle_margin", 1)),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,13 +162,9 @@ def config_hash(text: str) -> str:
         given["task"].pop("translators", None)
     objectives = [one.get("objective") or {} for one in (*given.get("phases", ()), *given.get("changes", ()))]
     for term in (term for objective in objectives for term in objective.get("terms", ())):
-        if term["loss"] in ("dscl", "simcse") and term.get("normalize") is True:
-            del term["normalize"]
-        for name, default in (("cutmix", 0), ("angle_margin", 1)):
-            if term["loss"] == "cross_entropy" and term.get(name) == default:
+        for name, default in LATER.get(term["loss"], ()):
+            if term.get(name) == default:
                 del term[name]
-        if term["loss"] == "supcon" and term.get("reduction") == "mean":
-            del term["reduction"]
     given.get("probe", {}).pop("frame_steps", None)
     return hashlib.sha256(json.dumps(given, sort_keys=True, ensure_ascii=False).encode()).hexdigest()[:32]
 

@@ -408,7 +408,7 @@ def term_latex(term: TermConfig) -> list[str]:
     equation = entry.latex_variants.get(str(settings.get("variant")), entry.latex)
     defaults = {parameter.name: parameter.default for parameter in entry.parameters}
     changed = [name for name in entry.latex_notes if settings[name] != defaults[name]]
-    words = {name: entry.latex_words[name]() for name in changed if name in entry.latex_words}
+    words = {name: entry.latex_words[name](settings[name]) for name in changed if name in entry.latex_words}
     notes = [entry.latex_notes[name].replace("{words}", words.get(name, "")) for name in changed]
 
     def filled(match: re.Match[str]) -> str:

@@ -10,7 +10,7 @@ from tabulate import tabulate
 
 from core.events import VALIDATION
 from core.experiments.design import axis_title
-from core.experiments.results import COSTS, TEST, VERDICTS, CellResult, Comparison, MainEffect, Results
+from core.experiments.results import COSTS, OF_GROUPS, TEST, VERDICTS, CellResult, Comparison, MainEffect, Results
 from core.messages import ENGLISH, N_, _, clauses, in_language, join_list, ngettext
 from core.quantities import percent, signed
 from core.representation.metrics import METRICS
@@ -23,7 +23,7 @@ SUFFIXES: dict[Format, str] = {"csv": "csv", "markdown": "md", "latex": "tex"}
 NONE = "–"
 GREEK = {"α": "alpha", "β": "beta", "γ": "gamma", "ε": "varepsilon", "λ": "lambda", "ρ": "rho", "τ": "tau"}
 # Scores shown as percentages.
-SHARES = frozenset({"accuracy", "macro_f1", *(name for name, entry in METRICS.items() if entry.share)})
+SHARES = frozenset({"accuracy", "macro_f1", *OF_GROUPS, *(name for name, entry in METRICS.items() if entry.share)})
 LEAST_P = 0.001
 # Names of scores, such as "Test accuracy".
 OF_SPLIT = {TEST: N_("Test {measure}"), VALIDATION: N_("Validation {measure}")}
@@ -351,6 +351,13 @@ def notes(results: Results) -> list[str]:
             _(
                 "A difference may exist even if the test does not show it. “Seeds needed” is the number of seeds with "
                 "which the test would show a difference of this size in 80% of cases."
+            )
+        )
+    if results.measure.name in OF_GROUPS:
+        found.append(
+            _(
+                "Head and tail are the thirds of the classes with the most and with the fewest training rows. Recall "
+                "is the fraction of their examples that are predicted right."
             )
         )
     if results.measure.better is not None:

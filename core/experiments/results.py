@@ -24,8 +24,9 @@ from core.messages import N_
 from core.representation.agreement import PairAgreement, agreement, mean_std
 from core.representation.metrics import METRICS
 from core.representation.paired import LEVEL, NOTHING, PairedDifference, holm, paired_difference, seeds_needed
+from core.representation.recall import class_groups
 from core.store import ExperimentRun, ExperimentTable, Status, Store
-from core.workers.run_rows import majority_rate
+from core.workers.run_rows import majority_rate, train_counts
 
 TEST = "test"
 SPLITS = {TEST: N_("Test"), VALIDATION: N_("Validation")}
@@ -43,9 +44,14 @@ COSTS: Mapping[str, Measure] = {
         Measure("seconds", N_("Duration, seconds"), "lower"),
     )
 }
-MEASURES: Mapping[str, Measure] = {**SCORES, **OF_VECTORS, **COSTS}
+# Recall of the classes with the most and with the fewest training rows, by the name of the group and "_recall".
+OF_GROUPS: Mapping[str, Measure] = {
+    "head_recall": Measure("head_recall", N_("Recall of the head"), "higher"),
+    "tail_recall": Measure("tail_recall", N_("Recall of the tail"), "higher"),
+}
+MEASURES: Mapping[str, Measure] = {**SCORES, **OF_GROUPS, **OF_VECTORS, **COSTS}
 # Scores that are means over examples, so that two runs can be compared example by example.
-BY_EXAMPLE = ("accuracy", "cross_entropy")
+BY_EXAMPLE = ("accuracy", "cross_entropy", *OF_GROUPS)
 Verdict = Literal["higher", "lower", "no difference shown"]
 VERDICTS: Mapping[Verdict, str] = {
     # Translators: a score, than another.
@@ -235,6 +241,9 @@ def results(
     if measure in COSTS:
         scores = {str(run.run_id): Evaluation(run.last_step, VALIDATION, _costs(run)) for run in runs}
         return compute_results(store, design, runs, scores, measure=measure, split=split)
+    if measure in OF_GROUPS:
+        scores = {str(run.run_id): found for run in runs if (found := _group_recall(store, run, measure, split))}
+        return compute_results(store, design, runs, scores, measure=measure, split=split)
     probes = table.scores(experiment_id, BASELINE_TEST if split == TEST else BASELINE)
     known = {}
     for run in runs:
@@ -253,6 +262,22 @@ def _costs(run: ExperimentRun) -> dict[str, float]:
 @lru_cache(maxsize=2_048)
 def _majority_rate(store: Store, run_id: str, attempt: int, split: str) -> float | None:
     return majority_rate(store.folder, store.run(run_id), split)
+
+
+def measures_of(design: Design) -> Mapping[str, Measure]:
+    """Return the measures that a design can be compared by: recall of head and tail only if classes are imbalanced."""
+    levels = [level for axis in design.axes for level in axis.levels]
+    extra = [level.settings for level in (*levels, *([design.reference] if design.reference else []))]
+    imbalanced = max([design.base.task.imbalance, *(settings.get("task.imbalance", 1) for settings in extra)]) > 1
+    return {name: measure for name, measure in MEASURES.items() if imbalanced or name not in OF_GROUPS}
+
+
+def _group_recall(store: Store, run: ExperimentRun, measure: str, split: str) -> Evaluation | None:
+    """Return the recall of a group of classes by a finished run; None without predictions or training rows."""
+    if run.status != Status.FINISHED or run.run_id is None:
+        return None
+    found = _outcomes(store, run.run_id, run.begun_attempt, measure, split)
+    return None if found is None else Evaluation(run.last_step, split, {measure: float(found[0].mean())})
 
 
 def vector_measures(store: Store, run: ExperimentRun) -> Evaluation | None:
@@ -380,7 +405,7 @@ def _outcomes(
 ) -> tuple[Values, tuple[int, ...]] | None:
     """Return the score of each example of a finished run, and the labels; None if missing or damaged.
 
-    Validation uses the last frame, if it covers the whole split.
+    Validation uses the last frame, if it covers the whole split. Recall of a group uses the examples of its classes.
     """
     try:
         if split == TEST:
@@ -399,4 +424,13 @@ def _outcomes(
     truth = np.asarray(labels)
     if measure == "accuracy":
         return (logits.argmax(1) == truth).astype(np.float64), labels
+    if measure in OF_GROUPS:
+        config = store.run(run_id).config
+        counts = train_counts(store.folder, config.task, config.seed)
+        group = class_groups(counts).get(measure.removesuffix("_recall"), ()) if counts else ()
+        rows = np.flatnonzero(np.isin(truth, group))
+        if not len(rows):
+            return None
+        right = logits.argmax(1)[rows] == truth[rows]
+        return right.astype(np.float64), tuple(truth[rows].tolist())
     return -log_softmax(logits.astype(np.float64), axis=1)[np.arange(len(truth)), truth], labels

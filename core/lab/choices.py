@@ -69,6 +69,8 @@ class LabLoss:
 
     @property
     def label(self) -> str:
+        if self.entry.forces is not None and self.entry.forces.symbol is not None:
+            return self.entry.forces.symbol({**self.entry.defaults, **self.fixed})
         variant = self.entry.variants.get(self.fixed.get("variant"))
         label = self.entry.symbol if variant is None else f"{self.entry.symbol}, {variant}"
         return _("{loss}, summed", loss=label) if self.fixed.get("reduction") == "sum" else label

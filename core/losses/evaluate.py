@@ -8,7 +8,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from core.catalogue.loss_entry import Settings
+from core.catalogue.loss_entry import Settings, base_factor
 from core.catalogue.losses import LOSSES
 from core.registry import load
 
@@ -125,16 +125,20 @@ BoundFunction = Callable[[Tensor, float], Tensor]
 def reference_lines(loss: str, given: TermInput, labels: Tensor, settings: Settings) -> ReferenceLines | None:
     """Return the reference lines of a term on this batch; None for a loss on logits."""
     lines = LOSSES[loss].lines
-    return load(lines)(given, labels, settings) if lines and given.layers else None
+    if not lines or not given.layers:
+        return None
+    found: ReferenceLines = load(lines)(given, labels, settings)
+    factor = base_factor(settings)
+    return found._replace(collapse=found.collapse * factor, bound=None if found.bound is None else found.bound * factor)
 
 
-def contrast_lines(given: TermInput, labels: Tensor, bound: BoundFunction, *, summed: bool = False) -> ReferenceLines:
+def contrast_lines(given: TermInput, labels: Tensor, bound: BoundFunction, reduction: str = "mean") -> ReferenceLines:
     """Return the lines of a loss whose positives share a label, on this batch, averaged over its layers.
 
     Collapse is the loss when all candidates are equally similar: ln(M − 1) for M vectors that are equal or equidistant.
 
     Args:
-        summed: whether the loss is the sum over the anchors that have a positive rather than their mean.
+        reduction: "mean" over the anchors that have a positive, "mean_all" over all, or "sum".
     """
     lines = []
     same = (labels.unsqueeze(0) == labels.unsqueeze(1)).double()  # [N, N]
@@ -150,6 +154,6 @@ def contrast_lines(given: TermInput, labels: Tensor, bound: BoundFunction, *, su
         anchors = views * (positives > 0)  # number of anchors of each example
         lowest = (bound(positives, float(v - 1)) * anchors).sum() / anchors.sum().clamp(min=1)
         active = (anchors.sum() / views.sum().clamp(min=1)) * (others > 1)
-        times = anchors.sum() if summed else 1
-        lines.append((times * others.clamp(min=1).log(), times * lowest, active))
+        times = anchors.sum() if reduction == "sum" else active if reduction == "mean_all" else 1.0
+        lines.append((others.clamp(min=1).log() * times, lowest * times, active))
     return ReferenceLines(*(torch.stack(values).mean() for values in zip(*lines, strict=True)))

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, cast
 
 import torch
 from torch import Tensor
 
-from core.catalogue.loss_entry import Settings
+from core.catalogue.loss_entry import Settings, base_factor
 from core.losses.arguments import check_choice, check_positive, check_shape, mean_of, to_full_precision, unit_rows
 from core.losses.blockwise import group_similarity, others_logsumexp
 from core.losses.evaluate import ReferenceLines, TermInput, contrast_lines
@@ -96,7 +96,7 @@ def supcon_loss(
             other = ~torch.eye(len(z), dtype=torch.bool, device=z.device)
             everyone, candidates, positives = z, other, other & related  # [M, d], [M, M], [M, M]
             if queue is not None:
-                past, alike = _queue_candidates(
+                past, alike = queue_candidates(
                     queue, z, None if labels is None else classes, normalize
                 )  # [Q, d], [M, Q]
                 everyone = torch.cat([z, past])
@@ -190,7 +190,7 @@ def _as_views(features: Tensor) -> Tensor:
     return to_full_precision(features.unsqueeze(1) if features.ndim == 2 else features)
 
 
-def _queue_candidates(queue: Queue, z: Tensor, classes: Tensor | None, normalize: bool) -> tuple[Tensor, Tensor]:
+def queue_candidates(queue: Queue, z: Tensor, classes: Tensor | None, normalize: bool) -> tuple[Tensor, Tensor]:
     """Return the vectors of the queue as candidates of z, [Q, d], and the mask of positive pairs, [M, Q]."""
     vectors = to_full_precision(queue[0].detach())
     vectors = (unit_rows(vectors) if normalize else vectors).to(z)
@@ -224,14 +224,19 @@ def _check(
     if view_mask is not None:
         check_shape("view_mask", view_mask, (n, 1 if features.ndim == 2 else features.shape[1]))
     if queue is not None:
-        past, past_labels = queue
-        if past.ndim != 2 or past.shape[1] != features.shape[-1]:
-            raise ValueError(f"queue features of shape {tuple(past.shape)}: expected [Q, {features.shape[-1]}]")
-        check_shape("queue labels", past_labels, (len(past),), "one per vector of the queue")
+        check_queue(queue, features.shape[-1])
+
+
+def check_queue(queue: Queue, width: int) -> None:
+    """Check the shapes of a queue of vectors of this width. Raises: ValueError."""
+    past, past_labels = queue
+    if past.ndim != 2 or past.shape[1] != width:
+        raise ValueError(f"queue features of shape {tuple(past.shape)}: expected [Q, {width}]")
+    check_shape("queue labels", past_labels, (len(past),), "one per vector of the queue")
 
 
 def supcon_term(given: TermInput, labels: Tensor, settings: Settings) -> Tensor:
-    return mean_of(
+    loss = mean_of(
         [
             supcon_loss(
                 vectors,
@@ -240,18 +245,19 @@ def supcon_term(given: TermInput, labels: Tensor, settings: Settings) -> Tensor:
                 variant="in" if settings["variant"] == "in" else "out",
                 normalize=bool(settings["normalize"]),
                 view_mask=view_mask,
-                reduction="sum" if settings["reduction"] == "sum" else "mean",
+                reduction=cast(Reduction, settings["reduction"]),
                 queue=given.queue,
             )
             for vectors, view_mask in given.layers
         ]
     )
+    return loss * base_factor(settings)
 
 
 def supcon_lines(given: TermInput, labels: Tensor, settings: Settings) -> ReferenceLines:
     """Return the reference lines. The bound is the mean (or sum) of ln|P| (Khosla et al. 2020, section 3.2.2)."""
-    summed = settings["reduction"] == "sum"
-    return contrast_lines(given, labels, lambda positives, _: positives.clamp(min=1).log(), summed=summed)
+    reduction = str(settings["reduction"])
+    return contrast_lines(given, labels, lambda positives, _: positives.clamp(min=1).log(), reduction)
 
 
 def supcon_anchor_losses(candidates: Candidates, settings: Settings) -> Tensor:

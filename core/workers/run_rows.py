@@ -81,6 +81,21 @@ def _rates(folder: Path, task: TaskConfig, seed: int) -> Mapping[str, float]:
     return {VALIDATION: data.majority_rate, "test": data.test_majority_rate}
 
 
+@lru_cache(maxsize=512)
+def train_counts(folder: Path, task: TaskConfig, seed: int) -> tuple[int, ...] | None:
+    """Return the training rows of each class of a run; None if its rows are gone.
+
+    Args:
+        folder: the folder of the store that has the run.
+        task, seed: of the run's prepared config.
+    """
+    try:
+        data = TaskSource(folder).rows_of(task, seed)
+    except PlaygroundError:
+        return None
+    return tuple(data.train.labels.count(label) for label in range(len(data.classes)))
+
+
 def store_rows(folder: Path, data: TaskData) -> None:
     """Store the exact rows of a run that is about to be created. Runs with the same rows share one file.
 

@@ -27,8 +27,9 @@ EXAMPLES = N_("Examples")
 # Number formats of columns, by default three decimals.
 FORMS: Mapping[str, Callable[[float], str]] = {
     # Translators: columns of texts: shares of neighbours that two lists have in common, and that stayed.
-    **dict.fromkeys((N_("Confidence"), N_("Overlap"), N_("Kept"), N_("Accuracy")), percent),
-    EXAMPLES: "{:,.0f}".format,
+    **dict.fromkeys((N_("Confidence"), N_("Overlap"), N_("Kept")), percent),
+    **dict.fromkeys((N_("Validation recall"), N_("Test recall")), percent),
+    **dict.fromkeys((EXAMPLES, N_("Training rows")), "{:,.0f}".format),
 }
 WIDE = N_("Text")
 
@@ -61,8 +62,8 @@ def text_table(
                 dot = f'<i style="background:{colours[value]}"></i>' if value in colours else ""
                 word = " ".join(value[: 2 * TEXT_CHARS].split())
                 whole = f' title="{html.escape(word)}"' if len(word) > NAME_CHARS else ""
-                # A name may break after a separator, but not within a word.
-                breakable = re.sub(r"([_/.:-])(?=\w)", r"\1<wbr>", html.escape(truncate(word, NAME_CHARS)))
+                # A name may break after a separator, but not within a word or a number.
+                breakable = re.sub(r"([_/.:-])(?=[^\W\d])", r"\1<wbr>", html.escape(truncate(word, NAME_CHARS)))
                 rows += f'<td class="words" dir="auto"{whole}><div>{dot}{breakable}</div></td>'
             else:
                 number = "" if math.isnan(value) else FORMS.get(name, partial(signed, decimals=3))(value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -20,7 +21,7 @@ from core.artifacts.maps import LIVE
 from core.artifacts.sentence import END_TEXTS, EndTexts
 from core.config import RunConfig, parse_config
 from core.errors import EngineError
-from core.events import Frame, Probe, Started, Step
+from core.events import Frame, Predictions, Probe, Started, Step
 from core.figures.map_data import NO_PLACE
 from core.losses.forces import batch_forces
 from core.representation.projections import pca_map
@@ -63,6 +64,8 @@ def made(folder: Path, draft: Draft) -> Maker:
         for step in STEPS:
             vectors = np.random.default_rng(step).normal(size=(COUNT, 4)).astype(np.float32)
             attempt.frame(Frame(step, vectors, vectors[:, :3]), pca_map(vectors))
+        predicted = np.eye(3, dtype=np.float32)[[0, 0, 0, 1, 1, 0, 0]]
+        attempt.predictions(Predictions("test", predicted, (0, 0, 0, 0, 1, 1, 2)))
         attempt.end(Status.FINISHED)
         store.close()
         return run_id
@@ -159,6 +162,26 @@ def test_a_map_can_be_laid_out_by_the_library_itself(opened: Opener, made: Maker
     assert control(app, "map").value == "umap"
     control(app, "map").set_value("pca").run()
     assert "Layout by" not in {radio.label for radio in checked(app).radio}
+
+
+@each("counts", [(40, 8, 4), (10, 10, 10), None])
+def test_classes_have_recalls_with_intervals_and_groups_if_they_are_imbalanced(
+    opened: Opener, made: Maker, folder: Path, monkeypatch: pytest.MonkeyPatch, counts: tuple[int, ...] | None
+) -> None:
+    monkeypatch.setattr("pages.ui.explore.classes.train_counts", lambda *_: counts)
+    app = opened(run=made("one"), panel="classes")
+    tables = [re.findall("<td[^>]*>(.*?)</td>", table.body) for table in app.html if "Test recall" in table.body]
+    by_class = " ".join(tables[0])
+    for cell in ("75.0%", "30.1% to 95.4%", "50.0%", "9.5% to 90.5%", "0.0% to 79.3%"):  # Wilson, by hand
+        assert cell in by_class
+    assert ("40" in tables[0]) == (counts == (40, 8, 4))
+    assert len(tables) == (2 if counts == (40, 8, 4) else 1)
+    if len(tables) == 2:
+        assert [word for word in ("Head", "Middle", "Tail") if word in " ".join(tables[1])] == [
+            "Head",
+            "Middle",
+            "Tail",
+        ]
 
 
 NONSENSE = {

@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import suppress
+
 import numpy as np
 import streamlit as st
 
+from core.errors import StoreError
+from core.events import VALIDATION
 from core.figures.template import class_colour
 from core.messages import N_, _, ngettext, sentences
+from core.quantities import percent
 from core.representation.examples import ExampleScores, confusion
 from core.representation.movement import class_centroids, margins
+from core.representation.recall import GROUPS, class_groups, is_imbalanced, recall
 from core.tasks.listing import csv_file
+from core.workers.run_rows import train_counts
 from pages.ui.cell_table import Head, TableCell, cell_table
 from pages.ui.explore.run_reads import Frames
 from pages.ui.text_table import Cell, csv_button, example_columns, select_button, text_table
 
+# Columns of recall and interval, by split.
+RECALL_COLUMNS = {
+    VALIDATION: (N_("Validation recall"), N_("Validation interval")),
+    "test": (N_("Test recall"), N_("Test interval")),
+}
 # Rows of the matrix that are visible at once.
 SEEN_CLASSES = 10
 
@@ -25,24 +38,17 @@ def classes(frames: Frames, number: int, scores: ExampleScores) -> tuple[int, ..
     margin = margins(vectors, probe.labels)
     centroids = class_centroids(vectors, probe.labels, len(probe.classes))
     lengths = np.linalg.norm(centroids.vectors, axis=1)
-    names = (N_("Class"), N_("Examples"), N_("Accuracy"), N_("Mean margin"), N_("Concentration"))
-    by_class: dict[str, list[Cell]] = {name: [] for name in names}
-    for label, name in enumerate(probe.classes):
+    by_class: dict[str, list[Cell]] = {N_("Class"): list(probe.classes)}
+    by_class |= {name: [] for name in (N_("Examples"), N_("Mean margin"), N_("Concentration"))}
+    for label in range(len(probe.classes)):
         mine = np.asarray(probe.labels) == label
-        right = scores.correct[: probe.held_out][mine[: probe.held_out]]
         known = np.isfinite(margin[mine])
-        by_class["Class"].append(name)
         by_class["Examples"].append(float(mine.sum()))
-        by_class["Accuracy"].append(float(right.mean()) if len(right) else np.nan)
         by_class["Mean margin"].append(float(margin[mine][known].mean()) if known.any() else np.nan)
         by_class["Concentration"].append(float(lengths[label]) if centroids.present[label] else np.nan)
+    _recalls(frames, scores)
     text_table(by_class, height=320, classes=probe.classes, label=N_("Classes"))
-    st.caption(
-        _(
-            "Accuracy of the class's validation texts. Concentration: length of the mean normalised vector, 1 if "
-            "all vectors point the same way."
-        )
-    )
+    st.caption(_("Concentration: length of the mean normalised vector, 1 if all vectors point the same way."))
     smallest = np.argsort(np.where(np.isfinite(margin), margin, np.inf))[:12]
     rows = [int(row) for row in smallest if np.isfinite(margin[row])]
     if rows:
@@ -58,6 +64,46 @@ def classes(frames: Frames, number: int, scores: ExampleScores) -> tuple[int, ..
         text_table(columns, height=280, classes=probe.classes)
         chosen = select_button("margins", rows) or chosen
     return chosen
+
+
+def _recalls(frames: Frames, scores: ExampleScores) -> None:
+    """Draw the recall of each class, and of head, middle and tail if the training rows are imbalanced."""
+    probe, run, store = frames.probe, frames.run, frames.store
+    held_out, test = probe.held_out, None
+    with suppress(StoreError):  # a damaged file costs the test columns alone
+        test = store.predictions(run.id)
+    counts = train_counts(store.folder, run.config.task, run.config.seed)
+    splits = {VALIDATION: (np.asarray(probe.labels[:held_out]), scores.predicted[:held_out])}
+    if test is not None:
+        splits["test"] = (np.asarray(test.labels), test.logits.argmax(1))
+
+    def columns(names: Sequence[str], groups: Sequence[Sequence[int]]) -> dict[str, list[Cell]]:
+        found: dict[str, list[Cell]] = {N_("Class"): list(names)}
+        if counts is not None:
+            found[N_("Training rows")] = [float(sum(counts[one] for one in group)) for group in groups]
+        for split, (labels, predicted) in splits.items():
+            share, interval = RECALL_COLUMNS[split]
+            recalls = [recall(labels, predicted, group) for group in groups]
+            found[share] = [one.share for one in recalls]
+            found[interval] = [
+                _("{low} to {high}", low=percent(one.low), high=percent(one.high)) if one.rows else "–"
+                for one in recalls
+            ]
+        return found
+
+    st.markdown(_("**Recall of each class**"))
+    each_class = columns(probe.classes, [[label] for label in range(len(probe.classes))])
+    text_table(each_class, height=320, classes=probe.classes, label=N_("Recall of each class"))
+    if counts is not None and is_imbalanced(counts):
+        groups = class_groups(counts)
+        text_table(columns([_(GROUPS[name]) for name in groups], list(groups.values())), label=N_("Head and tail"))
+        st.caption(_("Head and tail are the thirds of the classes with the most and with the fewest training rows."))
+    st.caption(
+        _(
+            "Recall is the fraction of a class's texts that are predicted right: of validation texts at this frame, "
+            "of test texts at the end of the run. Intervals are 95% Wilson intervals."
+        )
+    )
 
 
 def _confusion(frames: Frames, scores: ExampleScores) -> tuple[int, ...] | None:

@@ -111,7 +111,11 @@ def choose_forces(frames: Frames, number: int, selected: int | None) -> BatchFor
     if variants := law.entry.variants:
         variant, to_variant = bound(Explore.VARIANT, variants, str(law.settings["variant"]))
         right.segmented_control(
-            _("Forces of"), list(variants), format_func=variants.__getitem__, required=True, **to_variant.by_default
+            _("Forces of"),
+            list(variants),
+            format_func=lambda name: _(variants[name]),
+            required=True,
+            **to_variant.by_default,
         )
         law = replace(law, settings={**law.settings, "variant": variant})
     with st.spinner(_("Computing forces"), show_time=False):  # the first call imports torch

@@ -107,6 +107,12 @@ OTHER = "The run contrasts the pooled vectors of {}; here the same loss is compu
         ({"loss": "supcon", "layers": [3, 6]}, 4, 6, (OTHER.format("layers 3 and 6", "layer 4"),)),
         ({"loss": "supcon"}, 6, 6, ()),
         ({"loss": "supcon", "reduction": "sum"}, 6, 6, (SUMMED,)),
+        (
+            {"loss": "supcon", "temperature": 0.21, "base_temperature": 0.07},
+            6,
+            6,
+            ("Its factor τ/τ₀, 3, is left out.",),
+        ),
         ({"loss": "supcon"}, 2, 6, (OTHER.format("layer 6", "layer 2"),)),
         ({"loss": "supcon"}, None, None, ()),
         (

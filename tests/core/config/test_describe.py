@@ -190,7 +190,7 @@ def test_braces_stay_balanced(loss: str) -> None:
         ("cross_entropy", "mixup", 0.2, r"\mathrm{Beta}(0.20,0.20)"),
         ("cross_entropy", "cutmix", 0.2, r"\mathrm{Beta}(0.20,0.20)"),
         ("cross_entropy", "angle_margin", 2, r"\cos(2\,\theta_{y_i})-2k"),
-        ("supcon", "reduction", "sum", r"\sum_i\text{SCL}_i"),
+        ("supcon", "reduction", "sum", "sum over the anchors"),
     ],
 )
 def test_a_setting_that_alters_the_equation_has_a_line_where_it_is_in_use(
@@ -200,6 +200,24 @@ def test_a_setting_that_alters_the_equation_has_a_line_where_it_is_in_use(
     assert len(plain) == 1
     assert changed[0] == plain[0]
     assert part in changed[1]
+
+
+@each(
+    ("loss", "settings", "parts"),
+    [
+        ("supcon", {"base_temperature": 0.07}, [r"\frac{0.30}{0.07}\,\text{SCL}"]),
+        ("supcon", {"reduction": "mean_all"}, ["mean over all anchors"]),
+        ("dscl", {"base_temperature": 0.1}, [r"\frac{0.07}{0.10}\,\text{DSCL}"]),
+        ("dscl", {"variant": "notes-formula"}, [r"w_i=(1-0.10)\,\frac{|P(i)|+1}{|P(i)|}"]),
+        ("dscl", {"variant": "notes-code"}, [r"\frac{z_i\cdot z_a-\max_j z_i\cdot z_j}{0.07}", r"\max(|P(i)|-1,1)"]),
+    ],
+)
+def test_the_equation_shows_what_the_notes_compute(loss: str, settings: dict[str, Any], parts: list[str]) -> None:
+    lines = " ".join(term_latex(term(loss, **settings)))
+    for part in parts:
+        assert part in lines
+        assert part not in " ".join(term_latex(term(loss)))
+    assert re.sub(r"\\[{}]", "", lines).count("{") == re.sub(r"\\[{}]", "", lines).count("}")
 
 
 @each(

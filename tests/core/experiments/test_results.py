@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from core.experiments.report import chart
+from core.experiments.results import measures_of
 from core.figures.interval_chart import WORSE
 from core.representation.paired import holm, paired_difference, seeds_needed
 from core.store import Status, Store
@@ -54,6 +55,37 @@ def test_cross_entropy_is_that_of_the_examples(experiments: Here, design: Make) 
     right_nats, wrong_nats = np.log1p(np.exp(-2.0)), np.log1p(np.exp(2.0))
     assert comparison.difference.mean == pytest.approx(4 * (right_nats - wrong_nats) / 20)
     assert comparison.difference.examples == 20
+
+
+def test_recall_of_head_and_tail_is_paired_over_the_examples_of_their_classes(
+    experiments: Here, design: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Class 1 has more training rows. Labels alternate, and the first 10, 11 or 12 of 20 are predicted right."""
+    monkeypatch.setattr("core.experiments.results.train_counts", lambda *_: (4, 16))
+    experiments.begin(design(seeds=3))
+    for measure, expected in (("head_recall", [0.5, 0.5, 0.6]), ("tail_recall", [0.5, 0.6, 0.6])):
+        found = shown(experiments, measure)
+        assert found.cells[0].scores == dict(enumerate(expected))
+        comparison = found.cells[1].comparison
+        assert comparison.difference.mean == pytest.approx(0.2)  # four more, two of each class
+        assert comparison.difference.examples == 10
+
+
+def test_without_training_rows_there_is_no_recall_of_the_tail(
+    experiments: Here, design: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("core.experiments.results.train_counts", lambda *_: None)
+    experiments.begin(design(seeds=1))
+    assert shown(experiments, "tail_recall").cells[0].mean is None
+
+
+def test_head_and_tail_are_compared_only_where_classes_are_imbalanced(design: Make) -> None:
+    axis = {"setting": "task.imbalance", "values": [1, 4]}
+    thinned = design().base.model_dump(mode="json")
+    thinned["task"]["imbalance"] = 4.0
+    for given, offered in (({}, False), ({"axes": [axis], "baseline": {}}, True), ({"base": thinned}, True)):
+        assert ("tail_recall" in measures_of(design(**given))) == offered
+        assert "accuracy" in measures_of(design(**given))
 
 
 def test_p_is_corrected_over_the_table(experiments: Here, design: Make) -> None:

@@ -16,6 +16,8 @@ from core.lab.layouts import simplex_corners, start_of
 from tests.cases import each
 
 EVERY = [(space, loss) for space in SPACES for loss in loss_names(space)]
+# The notes' code counts the largest logit as constant. In the plane it is not, so its gradient is not that of the loss.
+TRUE_GRADIENT = [(space, loss) for space, loss in EVERY if (space, loss) != ("plane", "dscl-code")]
 
 
 def played(space: str, loss: str, steps: int = 0, layout: str = "random", points: int = 9, **more: Any) -> Trajectory:
@@ -74,6 +76,14 @@ def loss_by_loops(stage: Stage, setting: Setting, points: np.ndarray, class_vect
                     itself = setting.loss == "sincere"
                     each_loss = [math.log(push + itself * math.exp(logits[k])) - logits[k] for k in pulls]
                     found.append(sum(each_loss) / len(pulls))
+                elif setting.loss == "dscl-formula":
+                    weight_of_p = 0.9 * (len(positives) + 1) / len(positives)
+                    found.append(-sum(math.log(weight_of_p) + log_p(logits, k) for k in positives) / len(positives))
+                elif setting.loss == "dscl-code":
+                    top = max(*logits, similarity(points[i, v], points[i, v]))
+                    weight_of_p = 0.9 * len(positives) / max(len(positives) - 1, 1)
+                    push = math.log(sum(math.exp(logit - top) for logit in logits))
+                    found.append(push - weight_of_p * sum(logits[k] - top for k in positives) / len(positives))
                 else:
                     own = [k for k in positives if others[k][0] == i]
                     rest = [k for k in positives if others[k][0] != i]
@@ -101,7 +111,7 @@ def loss_by_loops(stage: Stage, setting: Setting, points: np.ndarray, class_vect
 
 @each("layout", ["random", "imbalanced"])
 @each("weight", [1.0, 0.6])
-@each(("space", "loss"), EVERY)
+@each(("space", "loss"), TRUE_GRADIENT)
 def test_loss_and_gradient_are_those_of_a_slow_loop(space: str, loss: str, weight: float, layout: str) -> None:
     stage, setting = stage_of(space, layout), Setting(loss=loss, weight=weight, temperature=0.4)
     vectors = first_vectors(stage, setting)
@@ -138,7 +148,7 @@ def test_a_step_goes_along_the_arrows(space: str, loss: str) -> None:
     np.testing.assert_allclose(second.places, expected, atol=1e-12)
 
 
-@each(("space", "loss"), EVERY)
+@each(("space", "loss"), TRUE_GRADIENT)
 def test_small_steps_lower_the_loss(space: str, loss: str) -> None:
     losses = [moment.loss for moment in played(space, loss, 20, learning_rate=0.05, temperature=0.5).moments]
     assert all(after < before for before, after in itertools.pairwise(losses))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 import torch
 from torch import Tensor
@@ -105,6 +107,31 @@ def test_supcon_takes_masks_and_a_queue_and_averages_layers(variant: str) -> Non
     assert found == pytest.approx(sum(singly) / 2)
 
 
+@each(("reduction", "base"), [("mean_all", 0.07), ("mean_all", 0.0), ("mean", 0.07)])
+def test_supcon_takes_the_mean_and_the_factor_of_the_notes_code(reduction: str, base: float) -> None:
+    """One text is alone in its class. In the notes' code its mean over no positives is 0, and counts."""
+    labels, tau = [0, 1, 0, 2, 1], 0.2
+    features = drawn(5, 1, 4).detach().double()
+    z = [row[0] / row[0].norm() for row in features]
+    found = []
+    for i in range(5):
+        s = {j: float(z[i] @ z[j]) / tau for j in range(5) if j != i}
+        log_total = math.log(math.fsum(map(math.exp, s.values())))
+        positives = [s[j] - log_total for j in s if labels[j] == labels[i]]
+        if positives or reduction == "mean_all":
+            found.append(-math.fsum(positives) / max(1, len(positives)))
+    expected = math.fsum(found) / len(found) * (tau / base if base else 1)
+    read = TermInput(layers=(Contrasted(features),))
+    one = [term("supcon", temperature=tau, reduction=reduction, base_temperature=base)]
+    assert Objective(one)(lambda _: read, torch.tensor(labels)).total.item() == pytest.approx(expected)
+
+
+def test_dscl_takes_the_factor_of_the_notes_code() -> None:
+    read = TermInput(layers=(Contrasted(drawn(5, 2, 4)),))
+    plain, scaled = (value_of("dscl", read, temperature=0.3, base_temperature=base) for base in (0.0, 0.1))
+    assert scaled == pytest.approx(3 * plain)
+
+
 @pytest.mark.filterwarnings("ignore:supcon_loss without normalisation")
 def test_supcon_can_go_without_normalisation() -> None:
     read = TermInput(layers=(Contrasted(drawn(5, 2, 4)),))
@@ -118,6 +145,10 @@ def test_dscl_simcse_and_r_drop_are_given_their_parameters() -> None:
     one_layer = TermInput(layers=(Contrasted(features),))
     dscl = dscl_loss(features, LABELS, alpha=0.7, temperature=0.4).item()
     assert value_of("dscl", one_layer, alpha=0.7, temperature=0.4) == pytest.approx(dscl)
+    queue = (drawn(6, 4, seed=2).detach(), torch.tensor([0, 0, 1, 1, 0, 1]))
+    for variant in ("notes-formula", "notes-code"):
+        dscl = dscl_loss(features, LABELS, temperature=0.4, variant=variant, queue=queue).item()
+        assert value_of("dscl", one_layer._replace(queue=queue), temperature=0.4, variant=variant) == dscl
     both = simcse_loss(features[:, 0], features[:, 1], temperature=0.4, symmetric=True).item()
     assert value_of("simcse", one_layer, temperature=0.4, symmetric=True) == pytest.approx(both)
     among_all = supcon_loss(features, temperature=0.4).item()

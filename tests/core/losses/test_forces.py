@@ -38,6 +38,10 @@ LAWS = {
     "DSCL": law_of("dscl", 2, alpha=0.2),
     "DSCL of three views": law_of("dscl", 3, alpha=0.7),
     "uniform DSCL": law_of("dscl", 2, uniform=True),
+    "DSCL of the notes' formula": law_of("dscl", 2, variant="notes-formula"),
+    "uniform DSCL of the notes' formula": law_of("dscl", 3, uniform=True, variant="notes-formula"),
+    "DSCL of the notes' code": law_of("dscl", 2, variant="notes-code"),
+    "DSCL of the notes' code, of vectors as they are": law_of("dscl", 2, variant="notes-code", normalize=False),
     "DSCL of vectors as they are": law_of("dscl", 2, normalize=False),
     "SimCSE": law_of("simcse", 2),
     "NT-Xent": law_of("simcse", 2, candidates="all"),
@@ -66,7 +70,14 @@ def loss_of(law: ForceLaw, features: Tensor, tau: float) -> Tensor:
     if law.second_views:
         return simcse_loss(features, features, temperature=tau)
     if law.entry.name == "dscl":
-        return dscl_loss(copies, LABELS, alpha=alpha_of(law), temperature=tau, normalize=law.normalize)
+        return dscl_loss(
+            copies,
+            LABELS,
+            alpha=alpha_of(law),
+            temperature=tau,
+            normalize=law.normalize,
+            variant=variant_of(law),
+        )
     if law.entry.name == "sincere":
         return sincere_loss(copies, LABELS, temperature=tau, epsilon=number(law.settings, "epsilon"))
     if law.entry.name == "dcl":
@@ -97,6 +108,14 @@ def own_loss(law: ForceLaw, free: Tensor, z: Tensor, i: int, tau: float) -> Tens
         if law.entry.name == "dcl":
             return push - pulls.mean()
         return (torch.logaddexp(pulls - number(law.settings, "epsilon"), push) - pulls).mean()
+    if variant_of(law).startswith("notes"):
+        logits, count = torch.stack(scores), len(own + alike)
+        alpha = alpha_of(law)
+        alpha = len(own) / (count + len(own)) if isinstance(alpha, str) else alpha
+        if variant_of(law) == "notes-formula":
+            return -(log_p[own + alike] + math.log((1 - alpha) * (count + 1) / count)).mean()
+        logits = logits - logits.detach().max()
+        return logits.logsumexp(0) - (1 - alpha) * count / max(count - 1, 1) * logits[own + alike].mean()
     if law.entry.name == "dscl":
         alpha = alpha_of(law)
         alpha = len(own) / (len(own) + len(alike)) if isinstance(alpha, str) else alpha
@@ -121,7 +140,8 @@ def test_coefficients_are_the_gradient_on_each_anchor(features: Tensor, law: For
             continue
         (gradient,) = torch.autograd.grad(loss, free)
         torch.testing.assert_close((found.coefficients[i].unsqueeze(1) * z).sum(0), gradient, atol=1e-9, rtol=1e-7)
-        assert float(found.coefficients[i].sum()) == pytest.approx(0, abs=1e-9)
+        if variant_of(law) != "notes-code":
+            assert float(found.coefficients[i].sum()) == pytest.approx(0, abs=1e-9)
         assert float(found.losses[i]) == pytest.approx(loss.item(), rel=1e-9, abs=1e-12)
 
 

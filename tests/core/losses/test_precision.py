@@ -59,6 +59,8 @@ CASES: dict[str, Callable[[Tensor], Any]] = {
     "sincere": lambda views: sincere_loss(views, LABELS, epsilon=0.5),
     "dcl": lambda views: dcl_loss(views[:, 0], views[:, 1]),
     "dscl": lambda views: dscl_loss(views, LABELS, alpha=0.1),
+    "dscl of the notes' formula": lambda views: dscl_loss(views, LABELS, variant="notes-formula"),
+    "dscl of the notes' code": lambda views: dscl_loss(views, LABELS, variant="notes-code"),
     "dscl uniform": lambda views: dscl_loss(views, LABELS, alpha="uniform"),
     "scl": lambda views: scl_objective(views[:, 0], LABELS, views, weight=0.3),
     "simcse": lambda views: simcse_loss(views[:, 0], views[:, 1], symmetric=True),

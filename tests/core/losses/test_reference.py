@@ -22,6 +22,7 @@ QUEUE_LABELS = torch.tensor([0, 0, 1, 2, 3, 1, 0])
 SHAPES: dict[str, tuple[int, Tensor | None, Tensor | None]] = {
     "one view": (1, None, None),
     "two views": (2, None, None),
+    "two views, queue": (2, None, QUEUE_LABELS),
     "masked": (3, MASK, None),
     "queue": (1, None, QUEUE_LABELS),
     "masked, queue": (3, MASK, QUEUE_LABELS),
@@ -108,14 +109,20 @@ def test_dscl_lines_equal_slow_counts(views: int, alpha: float) -> None:
 CASES: list[tuple[str, str, dict[str, Any]]] = [
     *(("supcon", shape, {"variant": variant}) for shape in SHAPES for variant in ("out", "in")),
     ("supcon", "masked, queue", {"reduction": "sum"}),
+    ("supcon", "one view", {"reduction": "mean_all", "base_temperature": 0.07}),
+    ("supcon", "masked, queue", {"reduction": "mean_all"}),
     ("dscl", "two views", {"alpha": 0.1}),
-    ("dscl", "two views", {"alpha": 0.8}),
+    ("dscl", "two views", {"alpha": 0.8, "base_temperature": 0.5}),
+    ("dscl", "two views, queue", {"alpha": 0.1}),
+    ("dscl", "two views", {"alpha": 0.1, "variant": "notes-formula"}),
+    ("dscl", "two views, queue", {"uniform": True, "variant": "notes-formula"}),
     ("simcse", "two views", {}),
     ("simcse", "two views", {"symmetric": True}),
     ("simcse", "two views", {"candidates": "all"}),
     ("sincere", "one view", {}),
     ("sincere", "two views", {"epsilon": 0.5}),
     ("dcl", "two views", {}),
+    ("dscl", "two views, queue", {"alpha": 0.8, "variant": "notes-code"}),
 ]
 
 
@@ -140,7 +147,7 @@ def test_the_collapse_line_is_also_that_of_equidistant_vectors() -> None:
     assert loss_of("supcon", given).item() == pytest.approx(lines_of("supcon", given).collapse.item())
 
 
-@each(("loss", "shape", "parameters"), CASES[:-6])
+@each(("loss", "shape", "parameters"), CASES[:-7])
 @each("temperature", [0.05, 0.5])
 def test_no_vectors_go_below_the_bound(loss: str, shape: str, parameters: dict[str, Any], temperature: float) -> None:
     """Check random vectors, and vectors optimised for the lowest loss."""
@@ -148,7 +155,7 @@ def test_no_vectors_go_below_the_bound(loss: str, shape: str, parameters: dict[s
     for seed in range(3):
         vectors = drawn(views, seed).requires_grad_()
         given = made(vectors, mask, queue)
-        bound = lines_of(loss, given, **parameters).bound
+        bound = lines_of(loss, given, **parameters, temperature=temperature).bound
         assert bound is not None
         optimiser = torch.optim.Adam([vectors], lr=0.1)
         for _ in range(25):

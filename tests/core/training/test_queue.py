@@ -161,6 +161,20 @@ def test_the_loss_of_a_step_has_the_queue_among_its_candidates(draft: Draft, mon
     assert lengths == [0, 8, 16, 20]
 
 
+def test_dscl_has_a_queue_too(draft: Draft) -> None:
+    """Its first step has no past vectors; from the second on, they count."""
+    term = {"loss": "dscl", "views": [{"view": "dropout"}]}
+    losses = {}
+    for size in (0, 20):
+        phase = build_phase(draft(objective={"terms": [term | {"queue": size}]}))
+        losses[size] = [values["loss.dscl"] for values in take_steps(phase, 2)]
+    held = phase.queues["dscl"].held
+    assert held is not None
+    assert len(held[0]) == 16
+    assert losses[0][0] == losses[20][0]
+    assert losses[0][1] < losses[20][1]
+
+
 def test_the_queue_holds_the_batches_rows_in_order(draft: Draft) -> None:
     phase = build_phase(draft(objective=objective(queue=20)))
     take_steps(phase, 3)

@@ -17,7 +17,7 @@ from core.tasks import TaskData
 from core.tasks.dataset import read_data
 from core.tasks.rows import Rows
 from core.workers import LocalEngine
-from core.workers.run_rows import TaskSource
+from core.workers.run_rows import TaskSource, train_counts
 from tests.conftest import made_rows, write_csv
 
 
@@ -49,6 +49,20 @@ def test_a_run_reads_its_rows_when_the_file_is_gone(
     rows = dict(made_rows(120))
     wrong = [text for text, y in zip(data.train.texts, data.train.labels, strict=True) if rows[text] != data.classes[y]]
     assert len(wrong) == pytest.approx(0.2 * len(data.train), abs=2)
+
+
+def test_the_training_rows_of_each_class_are_counted_until_they_are_gone(
+    engine: LocalEngine, draft: Callable[..., RunConfig], tmp_path: Path
+) -> None:
+    path = write_csv(tmp_path / "tail.csv", made_rows(120))
+    run = engine.store.run(engine.submit(draft(task={"path": str(path), "imbalance": 4.0})))
+    labels = rows_of(engine.store, run).train.labels
+    expected = (labels.count(0), labels.count(1))
+    assert train_counts(engine.store.folder, run.config.task, run.config.seed) == expected
+    assert expected[0] // 4 == expected[1] > 0
+    path.unlink()
+    rows_path(engine.store.folder, run.config.task.content_hash).unlink()
+    assert train_counts(engine.store.folder, run.config.task, 99) is None
 
 
 def test_a_run_is_read_and_repeated_when_its_task_was_deleted(
