@@ -33,13 +33,11 @@ def settings_text(config: RunConfig) -> list[str]:
 
     Fields that identify the task or its file are left out. `from_settings` restores everything else.
     """
-    given = config.model_dump(mode="json")
-    # A dump leaves out some fields at their defaults.
-    absent = {name: RunConfig.model_fields[name].default for name in given}
+    given = _whole(config.model_dump(mode="json"))
     texts = {
         name: [
             f"{path}={_text(value)}"
-            for path, value in _differences(given, absent | json.loads(_base(name)))
+            for path, value in _differences(given, _whole(json.loads(_base(name))))
             if not path.startswith(NOT_LINKED)
         ]
         for name, entry in PRESETS.items()
@@ -64,6 +62,12 @@ def from_settings(texts: Sequence[str]) -> RunConfig:
         if not text.startswith(NAMED_PRESET):
             assign(given, text)
     return parse_config(given)
+
+
+def _whole(dump: JSON) -> JSON:
+    """Return the dump of a draft with the fields that it leaves out at their defaults."""
+    absent = {name: RunConfig.model_fields[name].default for name in RunConfig.model_fields.keys() - dump.keys()}
+    return dump | absent | {"encoder": {"dropout": None} | dump["encoder"]}
 
 
 @lru_cache(maxsize=64)

@@ -202,6 +202,7 @@ class _Run:
                 classes=data.classes,
                 pooling=config.encoder.pooling,
                 max_length=config.encoder.max_length,
+                dropout=config.encoder.dropout,
             )
         self.encoder = encoder.to(device)
         self.frames = ProbeFrames(config, data, self.encoder, self.tokenizer)

@@ -869,6 +869,14 @@ class TestLink:
         assert widget(again, "form.seed").value == 8
         assert list(again.query_params["set"]) == ["preset=dscl", "phases.0.steps=60", "seed=8"]
 
+    def test_a_dropout_rate_is_in_the_address_and_comes_back(self, opened: Pages) -> None:
+        app = opened("fine_tune")
+        widget(app, "form.dropout").set_value(0.25).run()
+        assert app.query_params["set"] == "encoder.dropout=0.25"
+        again = opened("fine_tune", set=["encoder.dropout=0.25"])
+        assert widget(again, "form.dropout").value == 0.25
+        assert any("· dropout 0.25" in fold.label.replace("\\", "") for fold in again.expander)
+
     def test_a_changed_weight_comes_back_with_its_preset(self, opened: Pages) -> None:
         app = opened("fine_tune")
         widget(app, "form.0.knob.lambda").set_value(0.0).run()

@@ -309,6 +309,11 @@ def test_runs_from_before_a_setting_existed_keep_their_hash(preset: str) -> None
     assert config_hash(plain) != config_hash(config.to_json())
 
 
+def test_a_run_with_the_encoder_s_own_dropout_is_written_as_before() -> None:
+    assert "dropout" not in json.loads(RunConfig().to_json())["encoder"]
+    assert hashed(**{"encoder.dropout": 0.1}) != hashed(**{"encoder.dropout": None}) == hashed()
+
+
 def test_the_order_of_keys_does_not_count() -> None:
     text = RunConfig().to_json()
     backwards = json.dumps(dict(reversed(json.loads(text).items())))

@@ -203,11 +203,12 @@ SETTINGS: dict[str, tuple[list[dict[str, Any]], dict[str, Any]]] = {
         ],
         {},
     ),
+    "the encoder's dropout": ([CE_ALONE], {"encoder": {"dropout": 0.4}}),
     "bfloat16": ([{"objective": BOTH}], {"precision": "bfloat16"}),
 }
 
 
-@pytest.mark.parametrize("name", slow_but(("terms that share what they read",), SETTINGS))
+@pytest.mark.parametrize("name", slow_but(("terms that share what they read", "the encoder's dropout"), SETTINGS))
 def test_other_settings(repeats: Repeats, name: str) -> None:
     phases, more = SETTINGS[name]
     repeats(*phases, **more)
