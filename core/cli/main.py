@@ -329,7 +329,9 @@ def draft_from(options: dict[str, Any], own: TaskLibrary | None = None) -> RunCo
         "task": task,
         "encoder": encoder,
     }
-    phases = [with_full_objective(made) for made in preset(options.get("preset", DEFAULT_PRESET)).phases(phase)]
+    named = preset(options.get("preset", DEFAULT_PRESET))
+    encoder.setdefault("dropout", named.dropout)
+    phases = [with_full_objective(made) for made in named.phases(phase)]
     given["phases"] = phases
     knobs = {LAMBDA: options.get("weight"), TEMPERATURE: options.get("temperature")}
     turned = [(name, value) for name, value in knobs.items() if value is not None]

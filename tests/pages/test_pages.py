@@ -693,6 +693,15 @@ def test_the_rates_of_a_preset_for_showing_come_and_go_with_it(opened: Pages) ->
     assert widget(app, "form.0.preset").value == "hard-negatives"
 
 
+def test_the_dropout_of_a_preset_comes_and_goes_with_it(opened: Pages) -> None:
+    app = opened("fine_tune")
+    widget(app, "form.0.preset").set_value("dropout-nt-xent-encoder").run()
+    assert widget(app, "form.dropout").value == 0.3
+    assert app.query_params["set"] == "preset=dropout-nt-xent-encoder"
+    widget(app, "form.0.preset").set_value("rdrop-two-stage").run()
+    assert app.query_params["set"] == "preset=rdrop-two-stage"
+
+
 @pytest.mark.parametrize("name", ["collapse", "hard-negatives"])
 def test_a_preset_for_showing_comes_back_from_its_link(opened: Pages, name: str) -> None:
     app = opened("fine_tune")

@@ -48,7 +48,7 @@ ONE_OF_A_FAMILY = ("ce-scl", "dscl", "rdrop-two-stage", "scl-classifier", "simcs
 # Presets whose passes read the texts unchanged. The scripts of the others import the project as a library.
 STANDALONE = (
     *ONE_OF_A_FAMILY,
-    *("ce", "collapse", "dropout-contrast-encoder", "dropout-contrast-logits", "explosion", "hard-negatives"),
+    *("ce", "collapse", "dropout-nt-xent-encoder", "dropout-nt-xent-logits", "explosion", "hard-negatives"),
     *("label-smoothing", "margin", "multi-layer-sentence", "rdrop-one-stage"),
 )
 # No export names the folders of this machine, so CERT's script could not find the tests' own translators.

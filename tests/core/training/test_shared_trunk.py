@@ -103,7 +103,7 @@ def test_cells_begin_equal_and_see_the_same_batches(prepared: list[tuple[RunConf
 
 def test_a_cell_trains_at_the_dropout_rate_of_its_config(draft: Draft, still_encoder: Path) -> None:
     """The classifier's dropout is that of the tiny encoder, so only the contrast is compared."""
-    given = {"preset": "dropout-contrast-encoder", **SMALL, "steps": 1, "probe.frame_steps": []}
+    given = {"preset": "dropout-nt-xent-encoder", **SMALL, "steps": 1, "probe.frame_steps": []}
     still = apply_settings(draft(), {**given, "encoder.id": str(still_encoder), "encoder.dropout": None})
     drafts = [still, *(apply_settings(draft(), {**given, "encoder.dropout": rate}) for rate in (0.0, 0.3))]
     cells = [Cell(*prepare(one, gpu=False)) for one in drafts]
