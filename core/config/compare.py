@@ -155,6 +155,8 @@ def config_hash(text: str) -> str:
     for term in (term for objective in objectives for term in objective.get("terms", ())):
         if term["loss"] in ("dscl", "simcse") and term.get("normalize") is True:
             del term["normalize"]
+        if term.get("label_filter") is False:
+            del term["label_filter"]
     given.get("probe", {}).pop("frame_steps", None)
     return hashlib.sha256(json.dumps(given, sort_keys=True, ensure_ascii=False).encode()).hexdigest()[:32]
 

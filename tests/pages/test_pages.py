@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -652,6 +653,17 @@ def test_a_loss_is_offered_only_the_levels_and_views_that_it_takes(opened: Pages
     widget(app, "form.0.preset").set_value("simcse").run()
     assert "Token" not in options(app, "form.0.term.0.level")
     assert "Layers as views" not in options(app, "form.0.term.0.views")
+
+
+def test_contrast_without_labels_counts_the_pairs_of_one_label(opened: Pages) -> None:
+    labels = prepare(RunConfig(), gpu=False)[1].train.labels
+    alike = sum(count * (count - 1) for count in Counter(labels).values()) / (len(labels) * (len(labels) - 1))
+    app = opened("fine_tune", task="film_reviews", set=["preset=dropout-nt-xent-encoder"])
+    pairs = f"About {120 * alike:.0f} of the 120 pairs of texts in a batch ({100 * alike:.1f}%)"
+    assert any(f"{pairs} have the same label" in caption.value for caption in app.caption)
+    widget(app, "form.0.term.0.label_filter").set_value(True).run()
+    assert any(f"{pairs} are left out." in caption.value for caption in app.caption)
+    assert "\\sum_j\\;\\to\\;\\sum_{j=i" in "".join(block.value for block in app.latex)
 
 
 def test_a_loss_from_outside_is_offered_with_its_settings(opened: Pages, monkeypatch: pytest.MonkeyPatch) -> None:

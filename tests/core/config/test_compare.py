@@ -299,14 +299,20 @@ def test_everything_else_counts(more: dict[str, Any]) -> None:
     assert hashed(**more) != hashed()
 
 
-@each("preset", ["dscl", "simcse"])
-def test_runs_from_before_a_setting_existed_keep_their_hash(preset: str) -> None:
-    """DSCL and SimCSE once normalised always."""
-    config = apply_settings(RunConfig(), {"preset": preset})
-    assert '"normalize": true' in config.to_json()
-    assert config_hash(config.to_json()) == config_hash(re.sub(r'"normalize": true,?\s*', "", config.to_json()))
-    plain = config.to_json().replace('"normalize": true', '"normalize": false')
-    assert config_hash(plain) != config_hash(config.to_json())
+@each(
+    ("preset", "name", "always", "other"),
+    [
+        ("dscl", "normalize", "true", "false"),
+        ("simcse", "normalize", "true", "false"),
+        ("simcse", "label_filter", "false", "true"),
+    ],
+)
+def test_runs_from_before_a_setting_existed_keep_their_hash(preset: str, name: str, always: str, other: str) -> None:
+    """DSCL and SimCSE once normalised always, and SimCSE never read labels."""
+    text = apply_settings(RunConfig(), {"preset": preset}).to_json()
+    assert f'"{name}": {always}' in text
+    assert config_hash(text) == config_hash(re.sub(rf'"{name}": {always},?\s*', "", text))
+    assert config_hash(text.replace(f'"{name}": {always}', f'"{name}": {other}')) != config_hash(text)
 
 
 def test_a_run_with_the_encoder_s_own_dropout_is_written_as_before() -> None:
