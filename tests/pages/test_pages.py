@@ -19,6 +19,7 @@ from core.artifacts.shipped import SHIPPED, draft_of
 from core.catalogue.losses import LOSSES
 from core.catalogue.views import VIEWS
 from core.config import RunConfig, parse_config
+from core.config.edit import apply_settings
 from core.config.presets import PRESETS
 from core.events import Frame, Started, Step
 from core.representation.projections import pca_map
@@ -537,6 +538,25 @@ def test_a_run_that_predicts_one_class_is_not_said_to_learn_unless_a_probe_predi
     geometry = {"mean_cosine": 0.92, "within_cosine": 0.921, "between_cosine": 0.919, "effective_rank": 2.0}
     attempt.evaluation(5, "validation", scores | geometry)
     assert reported in words(opened("fine_tune", run=run_id))
+
+
+def test_a_run_with_dropout_views_reports_their_cosine_before_and_after_the_head(
+    opened: Pages, folder: Path, draft: Draft
+) -> None:
+    scores = {"accuracy": 0.5, "accuracy_low": 0.4, "accuracy_high": 0.6, "macro_f1": 0.3}
+    scores |= {"mean_cosine": 0.6, "effective_rank": 2.0, "within_cosine": 0.52, "within_cosine_logits": 0.97}
+    about, runs = "0.912 at the encoder's output, 0.999 at the logits. Two texts of one class: 0.520 and 0.970.", []
+    for name, shown in (("dropout-nt-xent-encoder", True), ("ce", False)):
+        store, run_id = made_run(folder, apply_settings(draft(), {"preset": name}))
+        trained(store, run_id)
+        of_views = {"view_cosine": 0.91234, "view_cosine_logits": 0.99876}
+        store.attempt(run_id, 1).evaluation(5, "validation", scores | (of_views if shown else {}))
+        assert any(about in caption.value for caption in opened("fine_tune", run=run_id).caption) == shown
+        store.attempt(run_id, 1).end(Status.FINISHED)
+        runs.append(run_id)
+    compared = opened("compare", runs=",".join(runs), show="curves")
+    (measures,) = [one.options for one in compared.multiselect if one.label == "Measures"]
+    assert "Cosine of two dropout passes, logits" in measures
 
 
 @pytest.mark.parametrize(("name", "text"), [("run", "../../etc/<script>"), ("from", "x" * 5000)])
