@@ -111,8 +111,8 @@ CLASSIFIER = _objective(_ce())
 
 def _dropout_contrast(**settings: Any) -> tuple[JSON, ...]:
     """Return CE and SimCSE over two dropout passes."""
-    views = {"views": _views("dropout")}
-    return (_objective(_ce(**views), {"loss": "simcse", **settings, **views}),)
+    views = _views("dropout")
+    return (_objective(_ce(views=views), {"loss": "simcse", **settings, "views": views}),)
 
 
 # The script of the notes multiplies cosines by 30. Each of the 2N vectors has the 2N − 1 others as candidates.
@@ -216,8 +216,8 @@ _ALL = (
         N_("Dropout contrast, logits"),
         UNSUPERVISED,
         N_(
-            "The same, but NT-Xent contrasts the logits, so no dense layer follows it. The notes report a larger gain, "
-            "below that of R-Drop."
+            "CE over two dropout passes, and NT-Xent between their logits, so no dense layer follows the contrast. The "
+            "notes report some gain, far below that of R-Drop."
         ),
         DROPOUT_NOTES,
         _dropout_contrast(**SCRIPT, level="logits"),

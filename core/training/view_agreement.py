@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.nn import functional as F
 
 from core.encoders.model import Encoder
@@ -43,5 +43,10 @@ def view_agreement(
         restore_random_states(states)
         for module, mode in modes.items():
             module.training = mode
-    vectors = {"view_cosine": pooled, "view_cosine_logits": logits}
-    return {name: float(F.cosine_similarity(*both.float().chunk(2)).mean()) for name, both in vectors.items()}
+    return {"view_cosine": _mean_cosine(pooled), "view_cosine_logits": _mean_cosine(logits)}
+
+
+def _mean_cosine(both: Tensor) -> float:
+    """Return the mean cosine of the rows of the first half [N, d] with those of the second."""
+    first, second = both.float().chunk(2)
+    return float(F.cosine_similarity(first, second).mean())

@@ -321,8 +321,8 @@ def _without_labels(counts: Sequence[int], batch: int, sampler: str, seed: int, 
         [
             _("Each anchor has one positive, its other view, against {others}. Labels are not used.", others=others),
             _(
-                "About {same} of the {pairs} pairs of texts in a batch ({share}) have the same label and are pushed "
-                "apart all the same.",
+                "About {same} of the {pairs} pairs of texts in a batch ({share}) have the same label, and contrast "
+                "pushes them apart too.",
                 **numbers,
             ),
         ]

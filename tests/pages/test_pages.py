@@ -680,7 +680,9 @@ def test_contrast_without_labels_counts_the_pairs_of_one_label(opened: Pages) ->
     alike = sum(count * (count - 1) for count in Counter(labels).values()) / (len(labels) * (len(labels) - 1))
     app = opened("fine_tune", task="film_reviews", set=["preset=dropout-nt-xent-encoder"])
     pairs = f"About {120 * alike:.0f} of the 120 pairs of texts in a batch ({100 * alike:.1f}%)"
-    assert any(f"{pairs} have the same label" in caption.value for caption in app.caption)
+    assert any(
+        f"{pairs} have the same label, and contrast pushes them apart" in caption.value for caption in app.caption
+    )
     widget(app, "form.0.term.0.label_filter").set_value(True).run()
     assert any(f"{pairs} are left out." in caption.value for caption in app.caption)
     assert "\\sum_j\\;\\to\\;\\sum_{j=i" in "".join(block.value for block in app.latex)

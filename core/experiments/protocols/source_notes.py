@@ -220,7 +220,7 @@ ENTRIES = (
         "dropout-contrast",
         10,
         N_("Dropout contrast"),
-        N_("Does contrast between two dropout passes help supervised training, and at which place?"),
+        N_("Does contrast between two dropout passes help supervised training, and does its place matter?"),
         N_("the dropout-contrast notes; R-Drop: Liang et al. 2021, arXiv:2106.14448"),
         lambda _: (
             Axis(
@@ -242,7 +242,7 @@ ENTRIES = (
                 (
                     (CONTRAST_OUTPUT, N_("unsteady, at most 0.5")),
                     (CONTRAST_LOGITS, N_("some")),
-                    ("R-Drop", N_("clearly more")),
+                    ("R-Drop", N_("far more")),
                 ),
                 N_("BERT-base on TNEWS (titles of Chinese news), as in their script; the notes print no other numbers"),
                 DROPOUT_NOTES,

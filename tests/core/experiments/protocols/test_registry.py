@@ -79,6 +79,13 @@ def test_dropout_contrast_trains_on_two_passes_at_dropout_0_3_and_reports_only_w
     assert re.findall(r"\d[\d.,]*", " ".join(cell for row in table.rows for cell in row)) == ["0.5"]
 
 
+def test_the_smallest_and_the_largest_batches_are_also_those_of_r_drop() -> None:
+    design = PROTOCOLS.entry("batch-size").design()
+    phases = [design.draft(cell, 0).phases[0] for cell in design.cells]
+    sizes = {p.batch_size for p in phases if p.objective.keys == ("rdrop",)}
+    assert sizes == {p.batch_size for p in phases if p.objective.keys == ("cross_entropy",)} == {16, 64, 128, 256}
+
+
 @each("name", ["layers", "representation"])
 def test_what_the_notes_leave_open_about_their_layers_is_left_open(name: str) -> None:
     differs = PROTOCOLS.entry(name).differs
