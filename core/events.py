@@ -152,8 +152,9 @@ class Evaluation:
     "validation" is scored at every frame, "test" once at the end. "baseline" and "baseline_test" are the scores of a
     linear probe of the pre-trained encoder on validation and test, computed once. Scores at frames include the geometry
     of the vectors: mean_cosine, within_cosine, between_cosine and effective_rank, and the measures of neural collapse
-    nc1, nc2_norms, nc2_angles, nc3 and nc4. If a linear probe was scored, `values["train_rows"]` is the number of
-    training rows that it was fitted on.
+    nc1, nc2_norms, nc2_angles, nc3 and nc4. within_cosine_logits is within_cosine of the logits; view_cosine and
+    view_cosine_logits compare two dropout passes over a few texts, if the run trains on such passes. If a linear probe
+    was scored, `values["train_rows"]` is the number of training rows that it was fitted on.
     """
 
     step: int

@@ -116,6 +116,16 @@ def anchors_without_positive(
     return chances
 
 
+def same_label_share(class_counts: Sequence[int], batch_size: int, sampler: str, *, seed: int = 0) -> float:
+    """Return the expected share of the pairs of texts in a batch that have the same label, in [0, 1].
+
+    Contrast without labels pushes them apart. Arguments are as in `expected_positives`.
+    """
+    companions = expected_positives(class_counts, batch_size, sampler, seed=seed)
+    shares = class_shares(class_counts, batch_size, sampler, seed=seed)
+    return float(np.dot(shares, companions)) / max(1, batch_size - 1)
+
+
 def class_shares(class_counts: Sequence[int], batch_size: int, sampler: str, *, seed: int = 0) -> list[float]:
     """Return the share of each class among the texts of batches, and so in a queue; the shares sum to 1."""
     if sampler == "random":

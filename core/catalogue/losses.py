@@ -331,6 +331,16 @@ SIMCSE = LossEntry(
             N_("Also matches the second view to the first and averages both losses."),
             kind="switch",
         ),
+        Parameter(
+            "label_filter",
+            N_("Leave out same-label texts"),
+            False,
+            N_(
+                "Leaves the other texts of the anchor's label out of its candidates, so that contrast does not push "
+                "them away. This reads the labels."
+            ),
+            kind="switch",
+        ),
         NORMALIZE,
         *(p for p in CONTRAST if p.name not in ("k", "clusters")),
     ),
@@ -340,6 +350,7 @@ SIMCSE = LossEntry(
     latex_notes={
         "candidates": r"\sum_j\;\to\;\text{{words}}",
         "symmetric": r"z\;\leftrightarrow\;z'\quad\text{{words}}",
+        "label_filter": r"\sum_j\;\to\;\sum_{j=i\text{ or }y_j\ne y_i}",
     },
     latex_words={
         # The number is set in math mode.

@@ -122,6 +122,7 @@ def cli(folder: str | None) -> None:
 )
 @setting_option("--pooling", EncoderConfig, "pooling")
 @setting_option("--max-length", EncoderConfig, "max_length", metavar="T")
+@setting_option("--dropout", EncoderConfig, "dropout", metavar="P")
 @click.option("--trainable", metavar="all|last-K|lora|classifier", help="Weights to train. [default: all]")
 @setting_option("--sampler", TaskConfig, "sampler", metavar="auto|random|class_balanced")
 @setting_option("--device", RunConfig, "device")
@@ -323,12 +324,14 @@ def draft_from(options: dict[str, Any], own: TaskLibrary | None = None) -> RunCo
     task["reading"] = {field: options[option] for option, field in COLUMNS.items() if option in options}
     if "drop" in options:
         task["drop"] = kinds_to_drop(options["drop"])
-    encoder = picked(id="encoder", pooling="pooling", max_length="max_length")
+    encoder = picked(id="encoder", pooling="pooling", max_length="max_length", dropout="dropout")
     given = picked(seed="seed", name="name", device="device", precision="precision", start="start") | {
         "task": task,
         "encoder": encoder,
     }
-    phases = [with_full_objective(made) for made in preset(options.get("preset", DEFAULT_PRESET)).phases(phase)]
+    named = preset(options.get("preset", DEFAULT_PRESET))
+    encoder.setdefault("dropout", named.dropout)
+    phases = [with_full_objective(made) for made in named.phases(phase)]
     given["phases"] = phases
     knobs = {LAMBDA: options.get("weight"), TEMPERATURE: options.get("temperature")}
     turned = [(name, value) for name, value in knobs.items() if value is not None]

@@ -24,7 +24,7 @@ _NO_FACTOR = ("base_temperature", 0.0)
 LATER: Mapping[str, Sequence[tuple[str, object]]] = {
     "supcon": (_NO_FACTOR, ("reduction", "mean")),
     "dscl": (_NO_FACTOR, ("normalize", True), ("variant", "paper"), ("queue", 0), ("momentum", AUTO)),
-    "simcse": (("normalize", True),),
+    "simcse": (("normalize", True), ("label_filter", False)),
     "cross_entropy": (("cutmix", 0), ("angle_margin", 1)),
 }
 

@@ -440,6 +440,8 @@ def term_words(term: TermConfig) -> str:
         words.append(_("without the unchanged text"))
     if not term.parameters.get("normalize", True):
         words.append(_("unnormalised vectors"))
+    if term.parameters.get("label_filter"):
+        words.append(_("without candidates of the anchor's label"))
     if term.views:
         words.append(_("views: {views}", views=join_list(_(view.entry.label).lower() for view in term.views)))
     return clauses(words)

@@ -33,13 +33,11 @@ def settings_text(config: RunConfig) -> list[str]:
 
     Fields that identify the task or its file are left out. `from_settings` restores everything else.
     """
-    given = config.model_dump(mode="json")
-    # A dump leaves out some fields at their defaults.
-    absent = {name: RunConfig.model_fields[name].default for name in given}
+    given = _whole(config.model_dump(mode="json"))
     texts = {
         name: [
             f"{path}={_text(value)}"
-            for path, value in _differences(given, absent | json.loads(_base(name)))
+            for path, value in _differences(given, _whole(json.loads(_base(name))))
             if not path.startswith(NOT_LINKED)
         ]
         for name, entry in PRESETS.items()
@@ -66,11 +64,18 @@ def from_settings(texts: Sequence[str]) -> RunConfig:
     return parse_config(given)
 
 
+def _whole(dump: JSON) -> JSON:
+    """Return the dump of a draft with the fields that it leaves out at their defaults."""
+    absent = {name: RunConfig.model_fields[name].default for name in RunConfig.model_fields.keys() - dump.keys()}
+    return dump | absent | {"encoder": {"dropout": None} | dump["encoder"]}
+
+
 @lru_cache(maxsize=64)
 def _base(name: str) -> str:
     """Return the default draft with a preset, as JSON."""
-    phases = [with_full_objective(phase) for phase in PRESETS[name].phases({})]
-    return parse_config({"phases": phases}).to_json()
+    entry = preset(name)
+    phases = [with_full_objective(phase) for phase in entry.phases({})]
+    return parse_config({"phases": phases, "encoder": {"dropout": entry.dropout}}).to_json()
 
 
 def _differences(given: Any, base: Any, path: str = "") -> Iterator[tuple[str, Any]]:
@@ -222,7 +227,8 @@ ORDER = (*LENGTHS, PRESET, LAMBDA, TEMPERATURE)
 def apply_settings(config: RunConfig, settings: Mapping[str, Any]) -> RunConfig:
     """Return a draft with these settings: "preset", "lambda", "temperature", and paths as in `put`.
 
-    A preset keeps the other settings of the first phase and the length of the whole run. "steps" or "epochs" given with
+    A preset keeps the other settings of the first phase, the length of the whole run, and the encoder's dropout unless
+    the preset specifies it. "steps" or "epochs" given with
     a preset is the length of the whole run. "lambda" applies to the first phase, `phases.1.objective.lambda` to the
     second.
 
@@ -236,6 +242,8 @@ def apply_settings(config: RunConfig, settings: Mapping[str, Any]) -> RunConfig:
         value = settings[name]
         if name == PRESET:
             given["phases"] = _of_preset(value, given["phases"])
+            if (rate := preset(value).dropout) is not None:
+                given["encoder"]["dropout"] = rate
         elif (phase := _phase_of_lambda(name)) is not None:
             put_lambda(given["phases"], value, phase)
         elif name == TEMPERATURE:

@@ -234,6 +234,19 @@ class EncoderConfig(Section):
         le=8192,
         unit=N_("tokens"),
     )
+    dropout: float | None = setting(
+        None,
+        N_("Encoder dropout"),
+        N_(
+            "Rate of all dropout in the embeddings and blocks, on hidden states and on attention; most encoders have "
+            "0.1. Higher rates make two passes over a text differ more. Frozen layers run without dropout, and the "
+            "classifier keeps its own rate."
+        ),
+        {None: N_("The encoder’s own")},
+        ge=0.0,
+        lt=1.0,
+        exclude_if=lambda rate: rate is None,
+    )
 
 
 class TrainableConfig(Section):

@@ -110,6 +110,13 @@ class PlainEncoder(nn.Module):
             return self.family.head(self.model, pooled.float())
 
 
+def set_dropout(encoder: PlainEncoder, rate: float) -> None:
+    """Set the rate of all dropout in the embeddings and blocks, on hidden states and on attention; not in the head."""
+    for module in encoder.base.modules():
+        if isinstance(module, nn.Dropout):
+            module.p = rate
+
+
 class Encoder(PlainEncoder):
     """An encoder with taps: `pooled` and `logits` are the halves of its forward pass, `encode` returns more."""
 
@@ -345,7 +352,12 @@ class Trunk:
 
 
 def load_encoder(
-    encoder_id: str, *, classes: Sequence[str], pooling: Pooling | Literal["auto"] = "auto", max_length: int = 128
+    encoder_id: str,
+    *,
+    classes: Sequence[str],
+    pooling: Pooling | Literal["auto"] = "auto",
+    max_length: int = 128,
+    dropout: float | None = None,
 ) -> tuple[Encoder, Tokenizer]:
     """Load an encoder with a fresh classification head (drawn from torch's random state) and its tokenizer.
 
@@ -355,6 +367,7 @@ def load_encoder(
     Args:
         pooling: "auto" is the pooling that the encoder was trained with.
         max_length: maximum number of tokens per text or pair; longer ones are truncated.
+        dropout: rate of `set_dropout`; None keeps the rates of the encoder's config.
     Raises: EncoderError if the encoder cannot be loaded; ConfigError for an invalid name, or a `max_length` above the
         encoder's limit.
     """
@@ -392,6 +405,8 @@ def load_encoder(
     _check_weights(model, report["missing_keys"], encoder_id)
     encoder = Encoder(model, pooling_of(folder, encoder_id) if pooling == "auto" else pooling, folder)
     encoder.special_ids = special_ids(tokenizer)
+    if dropout is not None:
+        set_dropout(encoder, dropout)
     if max_length > limit:
         raise ConfigError(
             "encoder.max_length",

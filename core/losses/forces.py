@@ -95,6 +95,8 @@ def forces_on(candidates: Candidates, law: ForceLaw, temperature: float | None =
     """
     if temperature is not None:
         check_positive("temperature", temperature)
+    if law.settings.get("label_filter"):
+        candidates = candidates._replace(copies=candidates.copies.masked_fill(candidates.alike > 0, 0))
     positives = _positives(candidates, law)
     has_positive = positives.any(1)
     similarity = candidates.similarity.detach().requires_grad_()

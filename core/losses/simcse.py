@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -24,6 +25,7 @@ def simcse_loss(
     hard_negative_weight: float = 0.0,
     symmetric: bool = False,
     normalize: bool = True,
+    labels: Tensor | None = None,
 ) -> Tensor:
     """Compute cross-entropy over the similarities of z1 with z2 and the hard negatives z3; a row's target is its pair.
 
@@ -34,9 +36,11 @@ def simcse_loss(
         temperature: > 0, unitless.
         hard_negative_weight: added to the logit of a row's own hard negative; finite.
         symmetric: average z1 → z2 and z2 → z1; z3 and its weight are used in both directions.
+        labels: [N]; if given, the other sentences of a row's label are no candidates of that row, so they are not
+            pushed away. Not with z3.
     Returns: scalar, nats, mean over rows, in float32 or better.
     Raises: ValueError naming the argument, its value and the expected values.
-    Edge: one pair without hard negatives gives 0.
+    Edge: one pair without hard negatives gives 0, and so do labels that are all equal.
     Source: Gao et al. 2021, eq. 1 and 5, arXiv:2104.08821.
     """
     check_positive("temperature", temperature)
@@ -47,40 +51,51 @@ def simcse_loss(
     check_shape("z2", z2, tuple(z1.shape), "the shape of z1")
     if z3 is not None:
         check_shape("z3", z3, tuple(z1.shape), "the shape of z1")
+    left_out = None if labels is None else other_texts_alike(labels)
+    if left_out is not None:
+        check_shape("labels", left_out, (len(z1),) * 2, "from one label per row")
+        if z3 is not None:
+            raise ValueError("labels and z3 are both given: expected at most one of them")
     with torch.autocast(z1.device.type, enabled=False):
         one, two = to_full_precision(z1), to_full_precision(z2)
         hard = None if z3 is None else to_full_precision(z3)
         if normalize:
             one, two, hard = unit_rows(one), unit_rows(two), None if hard is None else unit_rows(hard)
-        loss = _one_way(one, two, hard, temperature, hard_negative_weight)
+        loss = _one_way(one, two, hard, temperature, hard_negative_weight, left_out)
         if symmetric:
-            loss = 0.5 * (loss + _one_way(two, one, hard, temperature, hard_negative_weight))
+            loss = 0.5 * (loss + _one_way(two, one, hard, temperature, hard_negative_weight, left_out))
         return loss
 
 
-def _one_way(rows: Tensor, columns: Tensor, hard: Tensor | None, temperature: float, weight: float) -> Tensor:
+def other_texts_alike(labels: Tensor) -> Tensor:
+    """Return the mask [N, N] of the pairs of different rows with the same label."""
+    labels = labels.reshape(-1)
+    return (labels.unsqueeze(1) == labels).fill_diagonal_(False)
+
+
+def _one_way(
+    rows: Tensor, columns: Tensor, hard: Tensor | None, temperature: float, weight: float, left_out: Tensor | None
+) -> Tensor:
     n = len(rows)
     if hard is None:
         logits = rows @ columns.T / temperature  # [N, N]
+        if left_out is not None:
+            logits = logits.masked_fill(left_out.to(logits.device), -math.inf)
     else:
         logits = rows @ torch.cat([columns, hard]).T / temperature  # [N, 2N]
         logits = logits + weight * torch.eye(n, 2 * n, dtype=logits.dtype, device=logits.device).roll(n, 1)
     return torch.nn.functional.cross_entropy(logits, torch.arange(n, device=logits.device))
 
 
-def simcse_term(given: TermInput, _: Tensor, settings: Settings) -> Tensor:
+def simcse_term(given: TermInput, labels: Tensor, settings: Settings) -> Tensor:
     temperature, symmetric = number(settings, "temperature"), bool(settings["symmetric"])
-    normalize = bool(settings["normalize"])
+    shared: dict[str, Any] = {"temperature": temperature, "normalize": bool(settings["normalize"])}
+    filters = bool(settings["label_filter"])
     if settings["candidates"] == "all":
-        return mean_of(
-            [supcon_loss(vectors, temperature=temperature, normalize=normalize) for vectors, _ in given.layers]
-        )
-    return mean_of(
-        [
-            simcse_loss(vectors[:, 0], vectors[:, 1], temperature=temperature, symmetric=symmetric, normalize=normalize)
-            for vectors, _ in given.layers
-        ]
-    )
+        left_out = other_texts_alike(labels) if filters else None
+        return mean_of([supcon_loss(vectors, left_out=left_out, **shared) for vectors, _ in given.layers])
+    shared |= {"symmetric": symmetric, "labels": labels if filters else None}
+    return mean_of([simcse_loss(vectors[:, 0], vectors[:, 1], **shared) for vectors, _ in given.layers])
 
 
 def supervised_simcse_term(given: TermInput, _: Tensor, settings: Settings) -> Tensor:
@@ -94,10 +109,16 @@ def supervised_simcse_term(given: TermInput, _: Tensor, settings: Settings) -> T
 
 
 def simcse_lines(given: TermInput, labels: Tensor, settings: Settings) -> ReferenceLines:
-    """Return the collapse line: ln N if only the N second views are candidates, else ln(2N − 1)."""
+    """Return the collapse line: ln N if only the N second views are candidates, else ln(2N − 1).
+
+    With the label filter, it is the mean of the logarithms of what remains.
+    """
     n, v, _ = given.layers[0].vectors.shape
-    candidates = n * v - 1 if settings.get("candidates") == "all" else n
-    return ReferenceLines(torch.tensor(math.log(max(1, candidates)), dtype=torch.float64), None)
+    every, of_text = (n * v - 1, v) if settings.get("candidates") == "all" else (n, 1)
+    if not settings.get("label_filter"):
+        return ReferenceLines(torch.tensor(math.log(max(1, every)), dtype=torch.float64), None)
+    candidates = every - of_text * other_texts_alike(labels).sum(1)  # [N]
+    return ReferenceLines(candidates.double().log().mean(), None, (candidates > 1).double().mean())
 
 
 def supervised_simcse_lines(given: TermInput, labels: Tensor, settings: Settings) -> ReferenceLines:

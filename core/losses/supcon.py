@@ -45,6 +45,7 @@ def supcon_loss(
     reduction: Reduction = "mean",
     base_temperature: float | None = None,
     queue: Queue | None = None,
+    left_out: Tensor | None = None,
 ) -> Tensor:
     """Compute the supervised contrastive loss.
 
@@ -61,13 +62,17 @@ def supcon_loss(
         base_temperature: multiplies the loss by temperature/base_temperature; None for no factor.
         queue: (features [Q, d], labels [Q]) of past batches: additional candidates, never anchors, without gradient.
             They are positives where labels are equal. Without labels, all are negatives. Q = 0 means no queue.
+        left_out: [N, N] bool; entry (i, j) removes the views of j from the candidates of the views of i, unless they
+            are positives.
     Returns: scalar (or [N·V]), nats, in float32 or better.
     Raises: ValueError naming the argument, its value and the expected values.
-    Edge: a batch without positives gives 0 with the graph attached. A large batch without mask and queue does not store
-        the matrix of all pairs (`blockwise`); its gradient cannot be differentiated again.
+    Edge: a batch without positives gives 0 with the graph attached. A large batch without mask, queue and left_out
+        does not store the matrix of all pairs (`blockwise`); its gradient cannot be differentiated again.
     Source: Khosla et al. 2020, eq. 2–3, arXiv:2004.11362; the queue: He et al. 2020, arXiv:1911.05722.
     """
     _check(features, labels, temperature, mask, view_mask, queue)
+    if left_out is not None:
+        check_shape("left_out", left_out, (features.shape[0],) * 2)
     if base_temperature is not None:
         check_positive("base_temperature", base_temperature)
     check_choice("variant", variant, ("out", "in"))
@@ -89,12 +94,15 @@ def supcon_loss(
         z = unit_rows(z) if normalize else z
         owner = place // v
         classes = owner if labels is None else labels.reshape(-1).to(z.device)[owner]  # [M]
-        if mask is None and (queue is None or not len(queue[0])) and len(z) >= BLOCKWISE_FROM:
+        whole = mask is None and left_out is None and (queue is None or not len(queue[0]))
+        if whole and len(z) >= BLOCKWISE_FROM:
             losses, has_positive = _in_strips(z, classes, temperature, variant)
         else:
             related = _equal(classes, classes) if mask is None else mask.to(z.device).bool()[owner][:, owner]
             other = ~torch.eye(len(z), dtype=torch.bool, device=z.device)
             everyone, candidates, positives = z, other, other & related  # [M, d], [M, M], [M, M]
+            if left_out is not None:
+                candidates = other & (related | ~left_out.to(z.device)[owner][:, owner])
             if queue is not None:
                 past, alike = queue_candidates(
                     queue, z, None if labels is None else classes, normalize

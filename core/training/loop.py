@@ -14,7 +14,8 @@ import torch
 from torch import Tensor
 
 from core.advice.idle_terms import STEPS_IN_A_ROW, inert_terms, slow_queues, starving_sentences
-from core.config import KnobTurn, RunConfig, check_turn
+from core.config import KnobTurn, RunConfig, TrainableConfig, check_turn
+from core.config.objective import ObjectiveConfig
 from core.config.plan import objective_at
 from core.config.score_source import classifier_learned, classifier_note
 from core.encoders.model import Encoder, Tokenizer, load_encoder
@@ -55,7 +56,14 @@ from core.training.phase import NO_TURNS, Phase
 from core.training.probe import ProbeFrames
 from core.training.scores import classification_scores, probe_scores
 from core.training.step import commit_step, compute_step
-from core.training.trainable import fit_classifier, merge_adapters, merged_names, plain_name, reinitialise
+from core.training.trainable import (
+    fit_classifier,
+    merge_adapters,
+    merged_names,
+    outermost_trained,
+    plain_name,
+    reinitialise,
+)
 from core.training.untrained import (
     Baseline,
     MemoryCache,
@@ -65,6 +73,7 @@ from core.training.untrained import (
     learned_rows,
     weights_fingerprint,
 )
+from core.training.view_agreement import view_agreement
 from core.weight_files import state_path
 
 # Maximum size of the state kept at a frame when all weights learn, and of all states of a run.
@@ -202,6 +211,7 @@ class _Run:
                 classes=data.classes,
                 pooling=config.encoder.pooling,
                 max_length=config.encoder.max_length,
+                dropout=config.encoder.dropout,
             )
         self.encoder = encoder.to(device)
         self.frames = ProbeFrames(config, data, self.encoder, self.tokenizer)
@@ -451,7 +461,19 @@ class _Run:
         if classifier_learned(self.config, 0):
             with torch.inference_mode():
                 logits = encoder.logits(torch.from_numpy(pooled).to(self.machine.device)).cpu().numpy()
-        yield from self.frames.events(0, pooled, logits, vectors.get("attention"), encoder)
+        first = self.config.phases[0]
+        agreement = self._agreement(encoder, first.trainable, first.objective)
+        yield from self.frames.events(0, pooled, logits, vectors.get("attention"), encoder, agreement)
+
+    def _agreement(self, encoder: Encoder, trainable: TrainableConfig, objective: ObjectiveConfig) -> dict[str, float]:
+        """Return the agreement of dropout views, if the objective has them.
+
+        A cell of a surface measures none, because its thread shares torch's random state with others.
+        """
+        if self.config.on_shared_trunk or not objective.has_dropout_views:
+            return {}
+        learning = outermost_trained(encoder, trainable)
+        return view_agreement(encoder, learning, self.tokenizer(self.frames.viewed), self.machine.autocast)
 
     def _frame(self, controls: Controls) -> Iterator[Event]:
         """Yield the frame of the current step.
@@ -469,7 +491,9 @@ class _Run:
             attended=self.frames.attended,
         )
         logits = None if by_probe else found.logits.cpu().numpy()
-        yield from self.frames.events(self.step, found.pooled.cpu().numpy(), logits, found.attention, self.encoder)
+        agreement = self._agreement(self.encoder, self.phase.config.trainable, self.phase.objective_config)
+        pooled = found.pooled.cpu().numpy()
+        yield from self.frames.events(self.step, pooled, logits, found.attention, self.encoder, agreement)
 
     def _test(self) -> Iterator[Evaluation | Predictions]:
         """Yield the scores of the test split; without a trained classifier, those of a linear probe."""

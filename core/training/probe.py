@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import torch
@@ -20,6 +20,8 @@ from core.training.scores import LinearProbe, classification_scores, probe_score
 from core.training.trainable import last_layer
 from core.training.untrained import candidate_rows, probe_rows, spread
 
+# Number of validation texts whose dropout views are compared at every frame.
+VIEWED = 16
 # Maximum disk space for the attention of all frames, in bytes. Further examples have none.
 ATTENTION_BYTES_MAX = 2**26
 BYTES_PER_NUMBER = 2
@@ -31,6 +33,7 @@ class ProbeFrames:
     Attributes:
         texts: texts encoded for a frame: the whole validation split, which is scored, then training rows.
         attended: indices into `texts` of the texts whose attention is stored.
+        viewed: validation texts on the map whose dropout views are compared.
     """
 
     def __init__(self, config: RunConfig, data: TaskData, encoder: Encoder, tokenizer: Tokenizer) -> None:
@@ -49,6 +52,7 @@ class ProbeFrames:
         # Indices into `texts` of the examples on the map.
         self._places = [*range(size), *range(self._held_out, len(self.texts))]
         self._size = size
+        self.viewed = [self.texts[place] for place in spread(range(size), VIEWED)]
         # Cells of a surface are compared by their validation rows.
         self._predicted_at = config.steps if config.on_shared_trunk else None
         self.probe = Probe(
@@ -70,7 +74,13 @@ class ProbeFrames:
         return (*self.texts, *self._further) if by_probe else self.texts
 
     def events(
-        self, step: int, pooled: FloatArray, logits: FloatArray | None, attention: Attention | None, encoder: Encoder
+        self,
+        step: int,
+        pooled: FloatArray,
+        logits: FloatArray | None,
+        attention: Attention | None,
+        encoder: Encoder,
+        agreement: Mapping[str, float],
     ) -> Iterator[Event]:
         """Yield the frame and the scores of the validation split, with the geometry of the validation rows on the map.
 
@@ -79,6 +89,7 @@ class ProbeFrames:
             logits: logits of the classifier for `texts`. If None, a linear probe is scored, and the frame holds its
                 logits.
             encoder: has the classifier that computed the logits; it is left in evaluation mode.
+            agreement: `view_agreement` of `viewed`, or nothing.
         """
         shown = self._labels[: self._size]
         features, weights, predicted = pooled[: self._size], None, None
@@ -92,7 +103,10 @@ class ProbeFrames:
                 layer, inputs = last_layer(encoder.eval(), torch.from_numpy(features).to(encoder.model.device))
                 features, weights = inputs.cpu().numpy(), layer.weight.cpu().numpy()
             predicted = logits[: self._size].argmax(1)
+            if (alike := geometry(logits[: self._size], shown).get("within_cosine")) is not None:
+                values["within_cosine_logits"] = alike
         yield Frame(step, pooled[self._places], logits[self._places], attention)
+        values |= {name: value for name, value in agreement.items() if weights is not None or name == "view_cosine"}
         values |= geometry(pooled[: self._size], shown) | neural_collapse(features, shown, weights, predicted)
         yield Evaluation(step, VALIDATION, values)
         if step == self._predicted_at:

@@ -99,6 +99,7 @@ class _Group:
                 classes=data.classes,
                 pooling=config.encoder.pooling,
                 max_length=config.encoder.max_length,
+                dropout=config.encoder.dropout,
             )
         encoder.to(device)
         self.trunk = Trunk(

@@ -35,12 +35,7 @@ def apply_trainable(encoder: Encoder, trainable: TrainableConfig) -> list[nn.Mod
     Source: Hu et al. 2022, arXiv:2106.09685.
     """
     merge_adapters(encoder)
-    # The modules after the pooled vector, with the dropout before the classifier.
-    head = [encoder.model.get_submodule(path) for path in encoder.family.head_modules]
-    head += [module for name, module in encoder.model.named_children() if name == "dropout"]
-    head.append(encoder.projections)
-    whole = trainable.part == "all"
-    learning = [encoder] if whole else [*encoder.blocks[frozen_blocks(encoder, trainable) :], *head]
+    head, learning = _head(encoder), outermost_trained(encoder, trainable)
     encoder.requires_grad_(False)
     if trainable.part == "lora":
         from peft import LoraConfig, inject_adapter_in_model  # takes three seconds
@@ -55,6 +50,20 @@ def apply_trainable(encoder: Encoder, trainable: TrainableConfig) -> list[nn.Mod
     for module in head if trainable.part == "lora" else learning:
         module.requires_grad_(True)
     return learning
+
+
+def outermost_trained(encoder: Encoder, trainable: TrainableConfig) -> list[nn.Module]:
+    """Return the modules that are in training mode during a step. Raises: ConfigError as in `frozen_blocks`."""
+    if trainable.part == "all":
+        return [encoder]
+    return [*encoder.blocks[frozen_blocks(encoder, trainable) :], *_head(encoder)]
+
+
+def _head(encoder: Encoder) -> list[nn.Module]:
+    """Return the modules after the pooled vector, with the dropout before the classifier."""
+    head = [encoder.model.get_submodule(path) for path in encoder.family.head_modules]
+    head += [module for name, module in encoder.model.named_children() if name == "dropout"]
+    return [*head, encoder.projections]
 
 
 def frozen_blocks(encoder: Encoder, trainable: TrainableConfig) -> int:

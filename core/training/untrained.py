@@ -115,7 +115,8 @@ def cache_key(
         arithmetic: device type and precision, which differ in rounding.
         drawn: number of re-initialised top blocks and the seed that drew them; None for a pre-trained encoder.
     """
-    parts = [config.model_dump(mode="json"), fingerprint, data.content_hash, arithmetic, *([drawn] if drawn else [])]
+    read = config.model_dump(mode="json", exclude={"dropout"})  # vectors are computed without dropout
+    parts = [read, fingerprint, data.content_hash, arithmetic, *([drawn] if drawn else [])]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:32]
 
 

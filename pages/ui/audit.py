@@ -21,6 +21,7 @@ from core.advice.positives import (
     class_shares,
     count_tokens,
     expected_positives,
+    same_label_share,
     token_class_views,
 )
 from core.catalogue.encoders import CHINESE, KOREAN, LISTED, find_encoders
@@ -175,7 +176,10 @@ def batch_audit(config: RunConfig, data: TaskData) -> None:
             heading = _("Positives in a batch, phase {number}", number=place + 1)
         st.markdown(f"**{heading}**", help=card("positive"))
         weighted = [t for t in audited if t.term.weight > 0] or audited[:1]
-        for term in {(t.views, t.term.entry.reads, t.term.entry.uses_labels): t for t in weighted}.values():
+        for term in {
+            (t.views, t.term.entry.reads, t.term.entry.uses_labels, t.term.parameters.get("label_filter")): t
+            for t in weighted
+        }.values():
             _audit_term(config, phase, data, term)
         if plan.reads_triplets:
             st.caption(_("Each step encodes a premise and two sentences."))
@@ -247,14 +251,11 @@ def _audit_term(config: RunConfig, phase: PhaseConfig, data: TaskData, term: Ter
             )
         )
         return
-    if not term.term.entry.uses_labels:
-        others = ngettext("{count} other text", "{count} other texts", batch - 1)
-        st.caption(
-            _("Each anchor has one positive, its other view, against {others}. Labels are not used.", others=others)
-        )
-        return
     found = Counter(data.train.labels)
     counts = [found[label] for label in range(len(data.classes))]
+    if not term.term.entry.uses_labels:
+        st.caption(_without_labels(counts, batch, sampler, config.seed, bool(term.term.parameters.get("label_filter"))))
+        return
     shares = class_shares(counts, batch, sampler, seed=config.seed)
     views: int | list[ClassViews] = term.views
     if term.term.level == "token":
@@ -302,6 +303,30 @@ def _audit_term(config: RunConfig, phase: PhaseConfig, data: TaskData, term: Ter
         if batch >= SMALLEST_BALANCED:
             st.button(_("Use class-balanced batches"), on_click=use_balanced_sampler)
     _table(columns | {"No positive": hundredths(starving)})
+
+
+def _without_labels(counts: Sequence[int], batch: int, sampler: str, seed: int, filters: bool) -> str:
+    """Describe the candidates of a contrast whose positives are views, and count the pairs of one label among them."""
+    pairs, share = batch * (batch - 1) // 2, same_label_share(counts, batch, sampler, seed=seed)
+    numbers = {"same": f"{share * pairs:,.0f}", "pairs": f"{pairs:,}", "share": percent(share)}
+    if filters:
+        return sentences(
+            [
+                _("Each anchor has one positive, its other view, against the texts of other labels."),
+                _("About {same} of the {pairs} pairs of texts in a batch ({share}) are left out.", **numbers),
+            ]
+        )
+    others = ngettext("{count} other text", "{count} other texts", batch - 1)
+    return sentences(
+        [
+            _("Each anchor has one positive, its other view, against {others}. Labels are not used.", others=others),
+            _(
+                "About {same} of the {pairs} pairs of texts in a batch ({share}) have the same label, and contrast "
+                "pushes them apart too.",
+                **numbers,
+            ),
+        ]
+    )
 
 
 def _table(columns: dict[str, Sequence[object]]) -> None:

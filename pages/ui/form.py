@@ -107,7 +107,7 @@ def use_balanced_sampler() -> None:
 
 
 # Widget names of the encoder's fields.
-ENCODER = {"id": "encoder", "pooling": "pooling", "max_length": "max_length"}
+ENCODER = {"id": "encoder", "pooling": "pooling", "max_length": "max_length", "dropout": "dropout"}
 POOLINGS = {"cls": "[CLS]", "mean": N_("mean"), None: N_("the encoder's own pooling")}
 OWN = {"cls": N_("Encoder's own: [CLS]"), "mean": N_("Encoder's own: mean")}
 # Number of frames that `default_frame_steps` spreads over a run.
@@ -162,16 +162,18 @@ def _encoder(start: RunConfig) -> dict[str, Any]:
         now["id"] or BUNDLED,
         _(POOLINGS[now["pooling"] if now["pooling"] != "auto" else own]),
         ngettext("{count} token", "{count} tokens", now["max_length"] or 0),
+        *([] if now["dropout"] is None else [_("dropout {rate:g}", rate=now["dropout"])]),
     ]
     with summarised(summary, "form.encoder_fold"):
-        left, middle, right = st.columns([5, 4, 3])
+        left, middle, right, last = st.columns([5, 4, 3, 3])
         encoder_id = encoder_field(left, given.id, keys["id"])
         labels = fields["pooling"].values_in_words | ({"auto": OWN[own]} if own else {})
         pooling = choice_field(
             middle, fields["pooling"], given.pooling, format_func=lambda one: _(labels[one]), key=keys["pooling"]
         )
         length = number_field(right, fields["max_length"], given.max_length, step=32, key=keys["max_length"])
-    return {"id": encoder_id or BUNDLED, "pooling": pooling, "max_length": int(length)}
+        dropout = number_field(last, fields["dropout"], given.dropout, step=0.05, key=keys["dropout"])
+    return {"id": encoder_id or BUNDLED, "pooling": pooling, "max_length": int(length), "dropout": dropout}
 
 
 def encoder_field(place: DeltaGenerator, start: str, key: str) -> str | None:

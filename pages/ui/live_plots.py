@@ -12,7 +12,7 @@ from core.artifacts.maps import LIVE, map_request
 from core.config.plan import objective_at
 from core.config.score_source import scorers
 from core.errors import StoreError
-from core.events import VALIDATION
+from core.events import VALIDATION, Evaluation
 from core.figures.curves import HEIGHT_PX, curves_figure
 from core.figures.smoothing import RAW, Smoothing
 from core.messages import N_, _, join_list, sentences
@@ -150,8 +150,29 @@ def draw_curves(now: RunNow, kind: str) -> None:
         description=_("Curves by step: loss and its terms, validation accuracy, gradient norms, learning rate."),
     )
     scored = [e for e in now.evaluations if e.split == VALIDATION]
+    if scored and (agreement := _agreement(scored[-1])):
+        st.caption(agreement)
     if scored and not any(COLLAPSE.keys() & e.values.keys() for e in scored):
         st.caption(_("No neural-collapse measures: the run predates them, or a class has a single validation text."))
+
+
+def _agreement(scored: Evaluation) -> str:
+    """Describe how alike two dropout passes over a text are; "" if this was not measured."""
+    before, after = (scored.values.get(name) for name in ("view_cosine", "view_cosine_logits"))
+    if before is None:
+        return ""
+    if after is None:
+        return _("Cosine of two dropout passes over a text: {before:.3f} at the encoder's output.", before=before)
+    own = _(
+        "Cosine of two dropout passes over a text: {before:.3f} at the encoder's output, {after:.3f} at the logits.",
+        before=before,
+        after=after,
+    )
+    alike, alike_after = (scored.values.get(name) for name in ("within_cosine", "within_cosine_logits"))
+    if alike is None or alike_after is None:
+        return own
+    of_label = _("Two texts of one class: {before:.3f} and {after:.3f}.", before=alike, after=alike_after)
+    return sentences([own, of_label])
 
 
 # All visitors who watch a run share its figure.

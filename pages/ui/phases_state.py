@@ -85,6 +85,8 @@ def apply_preset(widget: str) -> None:
     before = PRESETS.get(picked_preset())
     if chosen.rates or (before and before.rates):  # the rates of a demonstration preset apply only with it
         first |= {"optimiser": first["optimiser"] | OWN_RATES}
+    if chosen.dropout is not None or (before and before.dropout is not None):  # as with the rates
+        state.set_widget(state.form_key("dropout"), chosen.dropout)
     made = chosen.phases(first)
     state.remember("phases.preset", chosen.name)
     _replace([phase | {"objective": full_objective(phase["objective"])} for phase in made])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from core.artifacts.shipped import SHIPPED, draft_of
 from core.catalogue.losses import LOSSES
 from core.catalogue.views import VIEWS
 from core.config import RunConfig, parse_config
+from core.config.edit import apply_settings
 from core.config.presets import PRESETS
 from core.events import Frame, Started, Step
 from core.representation.projections import pca_map
@@ -538,6 +540,25 @@ def test_a_run_that_predicts_one_class_is_not_said_to_learn_unless_a_probe_predi
     assert reported in words(opened("fine_tune", run=run_id))
 
 
+def test_a_run_with_dropout_views_reports_their_cosine_before_and_after_the_head(
+    opened: Pages, folder: Path, draft: Draft
+) -> None:
+    scores = {"accuracy": 0.5, "accuracy_low": 0.4, "accuracy_high": 0.6, "macro_f1": 0.3}
+    scores |= {"mean_cosine": 0.6, "effective_rank": 2.0, "within_cosine": 0.52, "within_cosine_logits": 0.97}
+    about, runs = "0.912 at the encoder's output, 0.999 at the logits. Two texts of one class: 0.520 and 0.970.", []
+    for name, shown in (("dropout-nt-xent-encoder", True), ("ce", False)):
+        store, run_id = made_run(folder, apply_settings(draft(), {"preset": name}))
+        trained(store, run_id)
+        of_views = {"view_cosine": 0.91234, "view_cosine_logits": 0.99876}
+        store.attempt(run_id, 1).evaluation(5, "validation", scores | (of_views if shown else {}))
+        assert any(about in caption.value for caption in opened("fine_tune", run=run_id).caption) == shown
+        store.attempt(run_id, 1).end(Status.FINISHED)
+        runs.append(run_id)
+    compared = opened("compare", runs=",".join(runs), show="curves")
+    (measures,) = [one.options for one in compared.multiselect if one.label == "Measures"]
+    assert "Cosine of two dropout passes, logits" in measures
+
+
 @pytest.mark.parametrize(("name", "text"), [("run", "../../etc/<script>"), ("from", "x" * 5000)])
 def test_nonsense_in_the_address_shows_the_form_and_a_sentence(opened: Pages, name: str, text: str) -> None:
     app = opened("fine_tune", **{name: text})
@@ -654,6 +675,19 @@ def test_a_loss_is_offered_only_the_levels_and_views_that_it_takes(opened: Pages
     assert "Layers as views" not in options(app, "form.0.term.0.views")
 
 
+def test_contrast_without_labels_counts_the_pairs_of_one_label(opened: Pages) -> None:
+    labels = prepare(RunConfig(), gpu=False)[1].train.labels
+    alike = sum(count * (count - 1) for count in Counter(labels).values()) / (len(labels) * (len(labels) - 1))
+    app = opened("fine_tune", task="film_reviews", set=["preset=dropout-nt-xent-encoder"])
+    pairs = f"About {120 * alike:.0f} of the 120 pairs of texts in a batch ({100 * alike:.1f}%)"
+    assert any(
+        f"{pairs} have the same label, and contrast pushes them apart" in caption.value for caption in app.caption
+    )
+    widget(app, "form.0.term.0.label_filter").set_value(True).run()
+    assert any(f"{pairs} are left out." in caption.value for caption in app.caption)
+    assert "\\sum_j\\;\\to\\;\\sum_{j=i" in "".join(block.value for block in app.latex)
+
+
 def test_a_loss_from_outside_is_offered_with_its_settings(opened: Pages, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(LOSSES, TRIPLET.name, TRIPLET)  # type: ignore[arg-type]
     app = opened("fine_tune")
@@ -691,6 +725,15 @@ def test_the_rates_of_a_preset_for_showing_come_and_go_with_it(opened: Pages) ->
     assert widget(app, "form.0.learning_rate").value is None
     assert widget(app, "form.0.knob.temperature").value == 0.05
     assert widget(app, "form.0.preset").value == "hard-negatives"
+
+
+def test_the_dropout_of_a_preset_comes_and_goes_with_it(opened: Pages) -> None:
+    app = opened("fine_tune")
+    widget(app, "form.0.preset").set_value("dropout-nt-xent-encoder").run()
+    assert widget(app, "form.dropout").value == 0.3
+    assert app.query_params["set"] == "preset=dropout-nt-xent-encoder"
+    widget(app, "form.0.preset").set_value("rdrop-two-stage").run()
+    assert app.query_params["set"] == "preset=rdrop-two-stage"
 
 
 @pytest.mark.parametrize("name", ["collapse", "hard-negatives"])
@@ -868,6 +911,14 @@ class TestLink:
         widget(again, "form.seed").set_value(8).run()
         assert widget(again, "form.seed").value == 8
         assert list(again.query_params["set"]) == ["preset=dscl", "phases.0.steps=60", "seed=8"]
+
+    def test_a_dropout_rate_is_in_the_address_and_comes_back(self, opened: Pages) -> None:
+        app = opened("fine_tune")
+        widget(app, "form.dropout").set_value(0.25).run()
+        assert app.query_params["set"] == "encoder.dropout=0.25"
+        again = opened("fine_tune", set=["encoder.dropout=0.25"])
+        assert widget(again, "form.dropout").value == 0.25
+        assert any("· dropout 0.25" in fold.label.replace("\\", "") for fold in again.expander)
 
     def test_a_changed_weight_comes_back_with_its_preset(self, opened: Pages) -> None:
         app = opened("fine_tune")

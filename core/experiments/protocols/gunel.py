@@ -179,9 +179,9 @@ ENTRIES = (
         "batch-size",
         4,
         N_("Batch size"),
-        N_("How large must a batch be for its anchors to have positives?"),
-        GUNEL,
-        lambda _: (setting_axis("batch_size", *BATCH_SIZES), objectives("ce", "ce-scl")),
+        N_("How large must a batch be for its anchors to have positives, and does R-Drop need large batches too?"),
+        f"{GUNEL}; Liang et al. 2021, arXiv:2106.14448",
+        lambda _: (setting_axis("batch_size", *BATCH_SIZES), objectives("ce", "ce-scl", "rdrop-two-stage")),
         settings={"task.id": "film_reviews", "epochs": 3.0, "micro_batch": 64},
         baseline={"Objective": "CE"},
         differs=N_(

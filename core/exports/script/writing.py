@@ -180,6 +180,9 @@ def _standalone(store: Store, run: RunRecord, plans: Sequence[Plan], encoder: En
         )
         for number, (phase, plan) in enumerate(zip(config.phases, plans, strict=True))
     ]
+    if config.encoder.dropout is not None:
+        sources.add("core.encoders.model", "set_dropout")
+        phases.insert(0, f"    set_dropout(encoder, {config.encoder.dropout!r})\n")
     if config.classifier_start == "probe":
         sources.add("core.training.trainable", "fit_classifier")
         phases.insert(0, FITTED)

@@ -62,6 +62,9 @@ OF_FRAMES = {
     "within_cosine": N_("Cosine within classes"),
     "between_cosine": N_("Cosine between classes"),
     "effective_rank": N_("Effective rank"),
+    "view_cosine": N_("Cosine of two dropout passes, encoder output"),
+    "view_cosine_logits": N_("Cosine of two dropout passes, logits"),
+    "within_cosine_logits": N_("Cosine within classes, logits"),
     **COLLAPSE,
 }
 VALIDATION, MEASURE = "validation.", "measure."

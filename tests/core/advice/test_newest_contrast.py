@@ -83,7 +83,7 @@ def test_a_term_that_counts_goes_before_one_of_weight_zero() -> None:
         ("clustered-tokens", False),
         ("multi-view-scl", False),
         ("multi-layer-sentence", False),
-        ("dropout-contrast-logits", False),
+        ("dropout-nt-xent-logits", False),
         ("simcse-supervised", False),
     ],
 )

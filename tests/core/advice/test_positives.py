@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from itertools import pairwise
+from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from core.advice.positives import (
     class_views,
     count_tokens,
     expected_positives,
+    same_label_share,
     token_class_views,
     vectors_of,
 )
@@ -109,6 +110,26 @@ def test_vectors_that_differ_from_text_to_text(sampler: str, most: int, batch_si
     positives, lonely = measured(counts, vectors, batch_size, sampler, steps=4000)
     assert expected_positives(counts, batch_size, sampler, views) == pytest.approx(positives, rel=0.03, abs=0.05)
     assert anchors_without_positive(counts, batch_size, sampler, views) == pytest.approx(lonely, abs=0.03)
+
+
+def same_share(labels: Sequence[int], batches: Sequence[Sequence[int]]) -> float:
+    """Count the pairs of one label in batches, pair by pair."""
+    pairs = [labels[one] == labels[other] for batch in batches for one, other in combinations(batch, 2)]
+    return sum(pairs) / len(pairs)
+
+
+def test_pairs_of_one_label_are_counted_over_every_random_batch() -> None:
+    every = list(combinations(range(7), 3))
+    assert same_label_share((4, 2, 1), 3, "random") == pytest.approx(same_share(labels_of((4, 2, 1)), every))
+    assert same_label_share((5, 5), 2, "random") == pytest.approx(4 / 9)
+    assert same_label_share((5,), 4, "random") == 1.0
+
+
+@each("sampler", SAMPLERS)
+def test_pairs_of_one_label_are_those_that_the_sampler_draws(sampler: str) -> None:
+    counts = (40, 20, 6)
+    found = same_share(labels_of(counts), dealt(counts, 8, sampler, 4000))
+    assert same_label_share(counts, 8, sampler) == pytest.approx(found, abs=0.01)
 
 
 @each("sampler", SAMPLERS)

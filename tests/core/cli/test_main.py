@@ -252,6 +252,12 @@ class TestDraft:
     def test_any_field_can_be_set(self, setting: str, read: Callable[[RunConfig], object], value: object) -> None:
         assert read(draft_from({"settings": (setting,)})) == value
 
+    def test_the_encoder_s_dropout_has_an_option(self) -> None:
+        assert draft_from({"dropout": 0.0}).encoder.dropout == 0.0
+        assert draft_from({}).encoder.dropout is None
+        assert draft_from({"preset": "dropout-nt-xent-encoder"}).encoder.dropout == 0.3
+        assert draft_from({"preset": "dropout-nt-xent-encoder", "dropout": 0.1}).encoder.dropout == 0.1
+
     def test_another_loss_or_view_begins_at_its_own_defaults(self) -> None:
         settings = ("objective.terms.0.loss=rdrop", 'objective.terms.0.views=[{"view": "eda", "rate": 0.3}]')
         made = draft_from({"settings": (*settings, "objective.terms.0.views.0.view=dropout")}).phases[0].objective

@@ -308,7 +308,7 @@ LATER_FIELDS = {
         r'"queue": 0',
         r'"momentum": "auto"',
     ],
-    "simcse": [r'"normalize": true'],
+    "simcse": [r'"normalize": true', r'"label_filter": false'],
     "ce": [r'"cutmix": 0.0', r'"angle_margin": 1'],
 }
 
@@ -319,9 +319,22 @@ def test_runs_from_before_a_setting_existed_keep_their_hash(preset: str, field: 
     before, count = re.subn(field + r",?\s*", "", text)
     assert count == 1
     assert config_hash(before) == config_hash(text)
-    other = {"true": "false", '"mean"': '"mean_all"', '"paper"': '"notes-code"', "0.0": "0.07", "0": "64", "1": "2"}
+    other = {
+        "true": "false",
+        "false": "true",
+        '"mean"': '"mean_all"',
+        '"paper"': '"notes-code"',
+        "0.0": "0.07",
+        "0": "64",
+        "1": "2",
+    }
     name, value = field.split(": ")
     assert config_hash(text.replace(field, f"{name}: {other.get(value, '0.5')}")) != config_hash(text)
+
+
+def test_a_run_with_the_encoder_s_own_dropout_is_written_as_before() -> None:
+    assert "dropout" not in json.loads(RunConfig().to_json())["encoder"]
+    assert hashed(**{"encoder.dropout": 0.1}) != hashed(**{"encoder.dropout": None}) == hashed()
 
 
 def test_the_order_of_keys_does_not_count() -> None:

@@ -103,6 +103,7 @@ def test_a_preset_is_named_and_comes_back(name: str) -> None:
         ["seed=3", "precision=float32", "encoder.pooling=cls"],
         ["phases.0.objective.terms.0.temperature=0.1", "phases.0.steps=60"],
         ['name="true"', "task.train_size=20"],
+        ["encoder.dropout=0.25"],
         ['name=a=b & "c" # ü', "probe.size=40"],
         ["phases.0.trainable.part=lora", "phases.0.optimiser.learning_rate=0.0003"],
         [

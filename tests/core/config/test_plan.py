@@ -269,7 +269,7 @@ class TestRelativeLayers:
         ("token-scl", 1, (6,), ((6, 30),)),
         ("clustered-tokens", 1, (6,), ((6, 90),)),
         ("multi-layer-token", 1, (6,), ((5, 30), (6, 30))),
-        ("dropout-contrast-logits", 2, (6,), ()),
+        ("dropout-nt-xent-logits", 2, (6,), ()),
         ("simcse-supervised", 3, (6,), ()),
         ("consert", 2, (6,), ()),
     ],

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from core.config import parse_config
+from core.config import RunConfig, parse_config
+from core.config.edit import apply_settings
 from core.config.fields import build
 from core.config.objective import ObjectiveConfig
 from core.config.plan import plan_phase
@@ -55,6 +56,19 @@ def test_the_papers_numbers_are_the_defaults() -> None:
     (tokens,) = objectives("token-scl")
     assert (tokens.terms[0].level, tokens.terms[0].parameters["k"], tokens.weight) == ("token", AUTO, 0.2)
     assert tokens.with_tokens(200).terms[0].parameters["k"] == 30  # with texts of the same length
+
+
+@each(("name", "level"), [("dropout-nt-xent-encoder", "sentence"), ("dropout-nt-xent-logits", "logits")])
+def test_dropout_contrast_has_the_numbers_of_the_notes_script(name: str, level: str) -> None:
+    config = apply_settings(RunConfig(), {"preset": name})
+    contrast, ce = config.phases[0].objective.terms
+    assert (contrast.level, contrast.weight, ce.weight, config.encoder.dropout) == (level, 1.0, 1.0, 0.3)
+    assert contrast.parameters["temperature"] == 1 / 30
+    assert contrast.parameters["candidates"] == "all"  # the 2N − 1 other vectors
+    assert [view.view for term in (contrast, ce) for view in term.views] == ["dropout", "dropout"]
+    chosen = apply_settings(RunConfig(), {"encoder.dropout": 0.2, "preset": name})  # in any order
+    assert chosen.encoder.dropout == 0.2
+    assert apply_settings(config, {"preset": "ce"}).encoder.dropout == 0.3
 
 
 @each("name", TWO)

@@ -42,7 +42,7 @@ FULL: dict[str, Any] = {
         "text_noise": 0.2,
         "sampler": "balanced",
     },
-    "encoder": {"id": "roberta-base", "pooling": "mean", "max_length": 64},
+    "encoder": {"id": "roberta-base", "pooling": "mean", "max_length": 64, "dropout": 0.3},
     "phases": [
         {
             "trainable": {"part": "last_blocks", "blocks": 4, "reinitialised_blocks": 1},

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from transformers import (
     AutoModelForSequenceClassification,
     BertConfig,
@@ -24,7 +24,7 @@ from transformers import (
 )
 
 from core.encoders.families import FAMILIES
-from core.encoders.model import Encoder, Tokenizer, load_encoder
+from core.encoders.model import Encoder, Tokenizer, load_encoder, set_dropout
 from core.encoders.packing import NO_TEXT, Tokens, length_sorted_chunks, pack
 from core.errors import ConfigError, EncoderError
 from core.models.source import MODEL_TYPES
@@ -91,6 +91,22 @@ def test_a_batch_gives_each_text_the_mean_vector_it_has_alone(model_type: str) -
     encoder = made(model_type, "mean")
     expected = torch.stack([alone(encoder, text).mean(0) for text in TEXTS])
     torch.testing.assert_close(encoder.pooled(TEXTS), expected, atol=1e-5, rtol=1e-5)
+
+
+@each("model_type", CONFIGS)
+@torch.inference_mode()
+def test_a_dropout_rate_reaches_every_mask_of_the_encoder_and_none_of_the_head(model_type: str) -> None:
+    """At rate 0 two passes in training are equal, at any other they differ, and the head keeps its rate."""
+    for pooling in ("cls", "mean"):
+        encoder = made(model_type, pooling).train()
+        head = {name: m.p for name, m in encoder.model.named_modules() if isinstance(m, nn.Dropout)}
+        for rate in (0.3, 0.0):
+            set_dropout(encoder, rate)
+            rates = {name: m.p for name, m in encoder.model.named_modules() if isinstance(m, nn.Dropout)}
+            of_encoder = {name for name in rates if name.startswith(encoder.model.base_model_prefix)}
+            assert rates == head | dict.fromkeys(of_encoder, rate)
+            assert len(of_encoder) > 2 * len(encoder.blocks)  # of hidden states and of attention
+            assert torch.equal(encoder.pooled(TEXTS), encoder.pooled(TEXTS)) == (rate == 0)
 
 
 @each("model_type", CONFIGS)

@@ -48,7 +48,7 @@ ONE_OF_A_FAMILY = ("ce-scl", "dscl", "rdrop-two-stage", "scl-classifier", "simcs
 # Presets whose passes read the texts unchanged. The scripts of the others import the project as a library.
 STANDALONE = (
     *ONE_OF_A_FAMILY,
-    *("ce", "collapse", "dropout-contrast-encoder", "dropout-contrast-logits", "explosion", "hard-negatives"),
+    *("ce", "collapse", "dropout-nt-xent-encoder", "dropout-nt-xent-logits", "explosion", "hard-negatives"),
     *("label-smoothing", "margin", "multi-layer-sentence", "rdrop-one-stage"),
 )
 # No export names the folders of this machine, so CERT's script could not find the tests' own translators.
@@ -203,11 +203,12 @@ SETTINGS: dict[str, tuple[list[dict[str, Any]], dict[str, Any]]] = {
         ],
         {},
     ),
+    "the encoder's dropout": ([CE_ALONE], {"encoder": {"dropout": 0.4}}),
     "bfloat16": ([{"objective": BOTH}], {"precision": "bfloat16"}),
 }
 
 
-@pytest.mark.parametrize("name", slow_but(("terms that share what they read",), SETTINGS))
+@pytest.mark.parametrize("name", slow_but(("terms that share what they read", "the encoder's dropout"), SETTINGS))
 def test_other_settings(repeats: Repeats, name: str) -> None:
     phases, more = SETTINGS[name]
     repeats(*phases, **more)

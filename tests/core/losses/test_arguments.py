@@ -123,6 +123,7 @@ CASES: list[tuple[Callable[..., Any], dict[str, Any], list[tuple[dict[str, Any],
             ({"queue": (torch.ones(3, 5), torch.zeros(3))}, "queue features", "(3, 5)"),
             ({"queue": (torch.ones(3, 4), torch.zeros(2))}, "queue labels", "(2,)"),
             ({"queue": (torch.ones(3, 4), torch.zeros(3, 1))}, "queue labels", "(3, 1)"),
+            ({"left_out": torch.ones(6, 5).bool()}, "left_out", "(6, 5)"),
         ],
     ),
     (

@@ -45,6 +45,8 @@ LAWS = {
     "DSCL of vectors as they are": law_of("dscl", 2, normalize=False),
     "SimCSE": law_of("simcse", 2),
     "NT-Xent": law_of("simcse", 2, candidates="all"),
+    "SimCSE without candidates of the label": law_of("simcse", 2, label_filter=True),
+    "NT-Xent without candidates of the label": law_of("simcse", 2, candidates="all", label_filter=True),
     "SINCERE": law_of("sincere"),
     "ε-SupInfoNCE of two views": law_of("sincere", 2, epsilon=0.5),
     "DCL": law_of("dcl", 2),
@@ -67,8 +69,9 @@ def variant_of(law: ForceLaw) -> Any:
 def loss_of(law: ForceLaw, features: Tensor, tau: float) -> Tensor:
     """Compute the training loss for texts whose views have equal vectors."""
     copies = features.unsqueeze(1).expand(-1, law.views, -1)
+    filters = bool(law.settings.get("label_filter"))
     if law.second_views:
-        return simcse_loss(features, features, temperature=tau)
+        return simcse_loss(features, features, temperature=tau, labels=LABELS if filters else None)
     if law.entry.name == "dscl":
         return dscl_loss(
             copies,
@@ -86,13 +89,16 @@ def loss_of(law: ForceLaw, features: Tensor, tau: float) -> Tensor:
     if not law.normalize:
         with pytest.warns(UserWarning, match="without normalisation"):
             return supcon_loss(copies, labels, temperature=tau, variant=variant, normalize=False)
-    return supcon_loss(copies, labels, temperature=tau, variant=variant)
+    alike = LABELS.unsqueeze(0) == LABELS.unsqueeze(1)
+    return supcon_loss(copies, labels, temperature=tau, variant=variant, left_out=alike if filters else None)
 
 
 def own_loss(law: ForceLaw, free: Tensor, z: Tensor, i: int, tau: float) -> Tensor | None:
     """Compute the loss of text i from that text's vector. Returns: the loss, or None without a positive."""
     scores, texts = [], []
     for j in range(len(z)):
+        if law.settings.get("label_filter") and j != i and LABELS[j] == LABELS[i]:
+            continue
         copies = law.views if not law.second_views else 1
         for _ in range(copies if j != i or law.second_views else copies - 1):
             scores.append(z[j] @ free / tau)

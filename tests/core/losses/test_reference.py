@@ -119,6 +119,8 @@ CASES: list[tuple[str, str, dict[str, Any]]] = [
     ("simcse", "two views", {}),
     ("simcse", "two views", {"symmetric": True}),
     ("simcse", "two views", {"candidates": "all"}),
+    ("simcse", "two views", {"label_filter": True}),
+    ("simcse", "two views", {"candidates": "all", "label_filter": True}),
     ("sincere", "one view", {}),
     ("sincere", "two views", {"epsilon": 0.5}),
     ("dcl", "two views", {}),
@@ -134,6 +136,15 @@ def test_the_collapse_line_is_the_loss_of_equal_vectors(loss: str, shape: str, p
     assert loss_of(loss, given, **parameters).item() == pytest.approx(collapse, rel=1e-6)
 
 
+@each(("labels", "active"), [([0, 0, 0, 0, 0, 0], 0.0), ([0, 0, 0, 1, 1, 1], 1.0), ([0, 1, 2, 3, 4, 5], 1.0)])
+def test_with_the_label_filter_a_batch_of_one_label_has_no_active_anchor(labels: list[int], active: float) -> None:
+    given, filtered = made(drawn(2)), settings("simcse", label_filter=True)
+    found = reference_lines("simcse", given, torch.tensor(labels), filtered)
+    assert found is not None
+    assert found.active is not None
+    assert float(found.active) == active
+
+
 @each("weight", [0.0, 2.0, -3.0])
 def test_the_collapse_line_of_triplets_counts_hard_negatives(weight: float) -> None:
     given = made(torch.ones(6, 3, 4, dtype=torch.float64))
@@ -147,7 +158,7 @@ def test_the_collapse_line_is_also_that_of_equidistant_vectors() -> None:
     assert loss_of("supcon", given).item() == pytest.approx(lines_of("supcon", given).collapse.item())
 
 
-@each(("loss", "shape", "parameters"), CASES[:-7])
+@each(("loss", "shape", "parameters"), CASES[:-9])
 @each("temperature", [0.05, 0.5])
 def test_no_vectors_go_below_the_bound(loss: str, shape: str, parameters: dict[str, Any], temperature: float) -> None:
     """Check random vectors, and vectors optimised for the lowest loss."""

@@ -8,7 +8,10 @@ import pytest
 import torch
 from torch import Tensor
 
+from core.catalogue.losses import SIMCSE
 from core.losses import simcse_loss
+from core.losses.evaluate import Contrasted, TermInput
+from core.losses.simcse import simcse_term
 from tests.cases import each
 
 
@@ -56,6 +59,58 @@ def test_unnormalised_rows_are_compared_by_their_dot_product() -> None:
     expected = [(z1[i] @ z2.T).logsumexp(0) - z1[i] @ z2[i] for i in range(5)]
     loss = simcse_loss(z1, z2, temperature=1.0, normalize=False)
     assert loss.item() == pytest.approx(float(torch.stack(expected).mean()))
+
+
+LABELS = torch.tensor([0, 1, 0, 2, 1, 0])
+
+
+def slow_filtered(views: list[Tensor], both: bool, tau: float) -> float:
+    """Compute SimCSE (z1 → z2) or, with `both`, NT-Xent, in which a text's candidates have other labels than it."""
+    losses = []
+    for v, anchors in enumerate(views if both else views[:1]):
+        for i, anchor in enumerate(anchors):
+            s = []
+            for u, others in enumerate(views):
+                for j, other in enumerate(others):
+                    itself, pair = (u, j) == (v, i), j == i
+                    if not itself and (both or u == 1) and (pair or LABELS[j] != LABELS[i]):
+                        s.append(cosine(anchor, other) / tau)
+            own = cosine(anchor, views[1 - v][i]) / tau
+            losses.append(math.log(math.fsum(math.exp(x - own) for x in s)))
+    return math.fsum(losses) / len(losses)
+
+
+def filtered(views: list[Tensor], both: bool, tau: float, labels: Tensor = LABELS) -> Tensor:
+    candidates = "all" if both else "second"
+    settings = {**SIMCSE.defaults, "candidates": candidates, "temperature": tau, "label_filter": True}
+    return simcse_term(TermInput(layers=(Contrasted(torch.stack(views, 1)),)), labels, settings)
+
+
+@each("both", [False, True])
+def test_texts_of_the_anchor_s_label_can_be_left_out(both: bool) -> None:
+    for dtype in (torch.float32, torch.float64):
+        for tau in (0.05, 1 / 30, 2.0):
+            views = [random_rows(6, 4, seed=seed, dtype=dtype) for seed in range(2)]
+            assert filtered(views, both, tau).item() == pytest.approx(slow_filtered(views, both, tau), rel=1e-5)
+    views = [random_rows(6, 4, seed=seed).requires_grad_() for seed in range(2)]
+    assert torch.autograd.gradcheck(lambda *z: filtered(list(z), both, 0.3), views)
+
+
+@each("both", [False, True])
+def test_one_label_leaves_nothing_to_push(both: bool) -> None:
+    one, two = (random_rows(6, 4, seed=seed).requires_grad_() for seed in range(2))
+    loss = filtered([one, two], both, 0.3, labels=torch.zeros(6))
+    (gradient,) = torch.autograd.grad(loss, one)
+    assert loss.item() == 0.0
+    assert not gradient.any()
+
+
+def test_hard_negatives_and_labels_exclude_each_other() -> None:
+    rows = random_rows(6, 4)
+    with pytest.raises(ValueError, match="labels and z3"):
+        simcse_loss(rows, rows, rows, labels=LABELS)
+    with pytest.raises(ValueError, match="one label per row"):
+        simcse_loss(rows, rows, labels=LABELS[:4])
 
 
 @each("symmetric", [False, True])

@@ -164,6 +164,17 @@ class TestQueue:
         assert loss.item() == pytest.approx(math.log(1 + math.e))
 
 
+def test_left_out_texts_are_no_candidates_unless_they_are_positives() -> None:
+    """Everything is left out, so the positives of an anchor compete with each other alone; class 2 has none."""
+    rows = [(z / z.norm()).tolist() for z in random_features(6, 4)]
+    losses = []
+    for i, z in enumerate(rows):
+        s = [dot(z, rows[j]) / 0.3 for j in range(6) if j != i and LABELS[j] == LABELS[i]]
+        losses += [math.log(math.fsum(map(math.exp, s))) - math.fsum(s) / len(s)] if s else []
+    found = supcon_loss(random_features(6, 4), LABELS, temperature=0.3, left_out=torch.ones(6, 6).bool())
+    assert found.item() == pytest.approx(math.fsum(losses) / 5)
+
+
 def test_features_without_a_view_axis_have_one_view() -> None:
     features = random_features(6, 4)
     assert supcon_loss(features, LABELS) == supcon_loss(features.unsqueeze(1), LABELS)

@@ -46,7 +46,7 @@ CASES: dict[str, tuple[dict[str, Any], int]] = {
     "gradient checkpointing": (of_preset("ce-scl", gradient_checkpointing=True), 2),
     "queue": (mixed(SCL | {"queue": 32}, CE), 2),
     "projection head": (mixed(SCL | {"projection": "mlp"}, CE), 2),
-    "contrast of logits": (of_preset("dropout-contrast-logits"), 2),
+    "contrast of logits": (of_preset("dropout-nt-xent-logits"), 2),
 }
 
 
@@ -112,7 +112,7 @@ def test_every_few_steps_of_a_phase_are_compared(draft: Draft) -> None:
         mixed(CE),
         mixed(SCL | {"weight": 1.0}, CE | {"weight": 0.0}),
         of_preset("ce-scl", trainable={"part": "classifier"}),
-        of_preset("dropout-contrast-logits", trainable={"part": "classifier"}),
+        of_preset("dropout-nt-xent-logits", trainable={"part": "classifier"}),
         mixed(SCL | {"layers": [1]}, CE) | {"trainable": {"part": "last_blocks", "blocks": 1}},
     ],
     ids=["one term", "weight 0", "classifier only", "classifier only, both on logits", "a term that moves nothing"],

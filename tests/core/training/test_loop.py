@@ -48,6 +48,21 @@ def events_of(draft: RunConfig, **arguments: Any) -> list[Event]:
     return run_draft(draft, **{"cache": UNTRAINED} | arguments)[2]
 
 
+@pytest.mark.parametrize("part", ["all", "last_blocks"])
+def test_a_run_at_dropout_rate_0_is_that_of_an_encoder_without_dropout(
+    draft: Draft, still_encoder: Path, part: str
+) -> None:
+    """The head, whose dropout the rate leaves alone, is not read."""
+    contrast = {"loss": "simcse", "views": [{"view": "dropout"}]}
+    given: dict[str, Any] = {"objective": {"terms": [contrast]}, "trainable": {"part": part, "blocks": 1}, "steps": 3}
+    still = draft(**given, more=NO_FRAMES | {"encoder": {"id": str(still_encoder), "max_length": 32}})
+    plain = draft(**given, more=NO_FRAMES)
+    cells = [plain, apply_settings(plain, {"encoder.dropout": 0.0}), apply_settings(plain, {"encoder.dropout": 0.3})]
+    own, none, high = (curve(events_of(one)) for one in cells)
+    assert none == curve(events_of(still))
+    assert none != own != high
+
+
 class Script:
     """Controls that turn knobs and stop after given steps, counted by calls for turns."""
 

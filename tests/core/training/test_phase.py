@@ -57,7 +57,7 @@ READINGS: dict[str, tuple[str, int]] = {
     "one-stage R-Drop": ("rdrop-one-stage", B),
     "two-stage R-Drop": ("rdrop-two-stage", 2 * B),
     "layers of tokens": ("multi-layer-token", B),
-    "dropout contrast of logits": ("dropout-contrast-logits", 2 * B),
+    "dropout contrast of logits": ("dropout-nt-xent-logits", 2 * B),
     "consert": ("consert", 2 * B),
 }
 

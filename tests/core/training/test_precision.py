@@ -75,7 +75,7 @@ def lowered_phase(given: RunConfig, dropout: float | None = None) -> Any:
 
 
 @pytest.mark.parametrize(
-    "preset", ["ce-scl", "rdrop-two-stage", "token-scl", "multi-view-scl", "dropout-contrast-logits"]
+    "preset", ["ce-scl", "rdrop-two-stage", "token-scl", "multi-view-scl", "dropout-nt-xent-logits"]
 )
 def test_blocks_compute_in_bfloat16_and_norms_classifier_and_weights_in_float32(draft: Draft, preset: str) -> None:
     phase = lowered_phase(draft(more={"phases": preset_phases(preset)}))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -98,6 +99,16 @@ def test_cells_begin_equal_and_see_the_same_batches(prepared: list[tuple[RunConf
     assert not np.array_equal(ends[0], ends[1])
     starts = [next(event for event in events if isinstance(event, Frame)) for events in together]
     assert all(np.array_equal(starts[0].embeddings, one.embeddings) for one in starts)
+
+
+def test_a_cell_trains_at_the_dropout_rate_of_its_config(draft: Draft, still_encoder: Path) -> None:
+    """The classifier's dropout is that of the tiny encoder, so only the contrast is compared."""
+    given = {"preset": "dropout-nt-xent-encoder", **SMALL, "steps": 1, "probe.frame_steps": []}
+    still = apply_settings(draft(), {**given, "encoder.id": str(still_encoder), "encoder.dropout": None})
+    drafts = [still, *(apply_settings(draft(), {**given, "encoder.dropout": rate}) for rate in (0.0, 0.3))]
+    cells = [Cell(*prepare(one, gpu=False)) for one in drafts]
+    without, at_0, at_03 = (curve(events)[0]["loss.simcse"] for events in trained(cells))
+    assert without == at_0 != at_03
 
 
 def test_cells_move_in_turn(prepared: list[tuple[RunConfig, TaskData]]) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from core.advice.prepare import prepare
 from core.config.fields import build
+from core.config.plan import plan_phase
 from core.errors import ConfigError
 from core.experiments.design import Design, parse_design
 from core.experiments.protocols.entry import SEEDS, Protocol, setting_axis
@@ -18,7 +21,8 @@ from tests.cases import each
 
 def test_the_protocols_of_the_papers_and_notes_are_there() -> None:
     papers = {"few-shot", "label-noise", "text-noise", "back-translation", "transfer", "stability", "batch-size"}
-    assert set(PROTOCOLS) >= {*papers, "rdrop-stages", "views", "tokens", "layers", "representation"}
+    notes = {"rdrop-stages", "views", "tokens", "layers", "representation", "dropout-contrast"}
+    assert set(PROTOCOLS) >= papers | notes
 
 
 @each("name", PROTOCOLS)
@@ -49,6 +53,30 @@ def test_every_protocol_compares_and_says_how_it_differs(name: str) -> None:
     for table in entry.published:
         assert {len(row) for row in table.rows} == {len(table.header)}
         assert table.source
+
+
+def test_dropout_contrast_trains_on_two_passes_at_dropout_0_3_and_reports_only_what_the_notes_print() -> None:
+    entry = PROTOCOLS.entry("dropout-contrast")
+    design = entry.design()
+    drafts = [design.draft(cell, 0) for cell in design.cells]
+    assert [draft.encoder.dropout for draft in drafts] == [0.3] * 4
+    objectives = [draft.phases[0].objective for draft in drafts]
+    assert all(plan_phase(objective, 6).readings == 2 for objective in objectives)
+    assert [[(term.loss, term.level, term.weight) for term in objective.terms] for objective in objectives] == [
+        [("cross_entropy", "sentence", 1.0)],
+        [("simcse", "sentence", 1.0), ("cross_entropy", "sentence", 1.0)],
+        [("simcse", "logits", 1.0), ("cross_entropy", "sentence", 1.0)],
+        [("rdrop", "sentence", 1.0)],
+    ]
+    (table,) = entry.published
+    assert re.findall(r"\d[\d.,]*", " ".join(cell for row in table.rows for cell in row)) == ["0.5"]
+
+
+def test_the_smallest_and_the_largest_batches_are_also_those_of_r_drop() -> None:
+    design = PROTOCOLS.entry("batch-size").design()
+    phases = [design.draft(cell, 0).phases[0] for cell in design.cells]
+    sizes = {p.batch_size for p in phases if p.objective.keys == ("rdrop",)}
+    assert sizes == {p.batch_size for p in phases if p.objective.keys == ("cross_entropy",)} == {16, 64, 128, 256}
 
 
 @each("name", ["layers", "representation"])
