@@ -137,7 +137,7 @@ def _columns() -> dict[str, Any]:
         ),
         # Translators: the heading of a column: how long the run took.
         "Duration": column.TextColumn(_("Duration"), help=_("Excluding pauses")),
-        "Memory": column.NumberColumn(_("Memory"), format="%d MB", help=_(PEAK_MEMORY)),
+        "Memory": column.NumberColumn(_("Peak memory"), format="%d MB", help=_(PEAK_MEMORY)),
         "Created": column.DatetimeColumn(
             _("Created"),
             # Translators: a date as moment.js writes it: the day, the month's name, hours and minutes.

@@ -18,9 +18,9 @@ from core.messages import N_, Message, Text, _, load_text
 MOST_CONFIGS = 4_096
 # Meaning of the peak memory of a run.
 PEAK_MEMORY = N_(
-    "The peak of the memory that the process of a run needed beyond what it held before: encoder, optimiser, "
-    "activations and freed memory that it kept. It varies by some tens of MB. On a GPU: of the tensors there. Cells of "
-    "a surface train together and are not measured."
+    "Peak memory of the run's process beyond what it held before the run: encoder, optimiser, activations, and freed "
+    "memory that it kept. It varies by some tens of MB. On a GPU: peak of the tensors there. Cells that train together in "
+    "one process are not measured."
 )
 # Row of the table of knob turns: step, name, value.
 Turn = tuple[int, str, float]

@@ -244,7 +244,7 @@ def _runs(results: Results, runs: Sequence[ExperimentRun]) -> None:
             _("Steps"): [f"{run.last_step}/{run.steps}" if run.steps else "–" for run in runs],
             # Translators: how long a run took.
             _("Duration"): [duration(run.seconds) if run.seconds else "" for run in runs],
-            _("Memory"): [size_text(run.peak_memory) if run.peak_memory is not None else "" for run in runs],
+            _("Peak memory"): [size_text(run.peak_memory) if run.peak_memory is not None else "" for run in runs],
         }
     )
     picked = st.dataframe(
@@ -257,7 +257,7 @@ def _runs(results: Results, runs: Sequence[ExperimentRun]) -> None:
         key=f"experiment.runs.{hash(tuple(run.run_id for run in runs))}",
         column_config={
             "Score": st.column_config.NumberColumn(_("Score"), format=PERCENT_CELLS if shares else "%.3f"),
-            _("Memory"): st.column_config.TextColumn(help=_(PEAK_MEMORY)),
+            _("Peak memory"): st.column_config.TextColumn(help=_(PEAK_MEMORY)),
         },
     )
     for row, _column in picked.selection.cells:

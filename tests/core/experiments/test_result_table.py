@@ -66,7 +66,7 @@ def test_costs_are_compared_without_a_split_or_baselines_of_scores(
     assert header[:4] == ["Weight λ", "Seeds", "Peak memory, MB", "Difference"]
     assert sorted(row[1] for row in rows) == ["1", "2"]
     assert "Differences are in MB" in " ".join(notes(found))
-    assert "On a GPU: of the tensors there." in " ".join(notes(found))
+    assert "On a GPU: peak of the tensors there." in " ".join(notes(found))
     assert table_rows(shown(experiments, "seconds"))[0][2] == "Duration, seconds"
 
 

@@ -79,6 +79,21 @@ def test_the_smallest_and_the_largest_batches_are_also_those_of_r_drop() -> None
     assert sizes == {p.batch_size for p in phases if p.objective.keys == ("cross_entropy",)} == {16, 64, 128, 256}
 
 
+@each(
+    ("name", "figures"),
+    [
+        ("few-shot", "up to +10.7"),
+        ("rdrop-stages", "0.94868 0.94884 0.95056 0.95044 0.95120"),
+        ("views", "0.94636 0.94736"),
+        ("tokens", "0.95100 0.94972 0.95124 0.95068 0.95084 0.95080"),
+        ("representation", "0.95025 0.93205 0.815761 0.721010 0.9358 0.9286 0.7942 0.6957"),
+    ],
+)
+def test_figures_of_the_papers_and_notes_stand_beside_ours(name: str, figures: str) -> None:
+    known = {value for table in PROTOCOLS.entry(name).published for row in table.rows for value in row}
+    assert figures in known or set(figures.split()) <= known
+
+
 @each("name", ["layers", "representation"])
 def test_what_the_notes_leave_open_about_their_layers_is_left_open(name: str) -> None:
     differs = PROTOCOLS.entry(name).differs
