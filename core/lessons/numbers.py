@@ -18,6 +18,7 @@ from core.experiments.archive import open_archive
 from core.experiments.design import parse_design
 from core.experiments.results import CellResult, results
 from core.experiments.shipped_experiments import SHIPPED_EXPERIMENTS
+from core.lab.choices import Setting, Stage
 from core.messages import ENGLISH, _, in_language
 from core.quantities import percent, signed
 from core.representation.attention import punctuation, split_attention, top_words, word_attention
@@ -41,6 +42,7 @@ class Number(Section):
         score: a score of `split`.
         vectors: a measure of the validation texts at a frame.
         forces: a measure of the default batch of Explore's force view, at `temperature` if given.
+        lab: settings of the loss lab, on its default points before the first step; `quantity` names the number.
         word: the attention to a word of `example` in the last block, as in the default view of Tokens.
         entered: a case-folded word. The number is the change, from the first to the last frame, in the number of texts
             with this word among their top `k` by attention, as Tokens counts it over the classes.
@@ -56,8 +58,12 @@ class Number(Section):
     score: str | None = None
     split: Literal["validation", "test", "baseline"] = "validation"
     vectors: str | None = None
-    forces: Literal["loss", "loss_in", "entropy", "effective_negatives", "top_share"] | None = None
+    forces: (
+        Literal["loss", "loss_in", "at_mean", "in_at_mean", "entropy", "effective_negatives", "top_share"] | None
+    ) = None
     temperature: Annotated[float, Field(gt=0)] | None = None
+    lab: Setting | None = None
+    quantity: Literal["loss", "gradient_norm"] = "loss"
     word: str | None = None
     example: Annotated[int, Field(ge=0)] = 0
     entered: str | None = None
@@ -77,8 +83,8 @@ class Number(Section):
             for name in ("step", "score", "vectors", "forces", "word", "entered")
             if getattr(self, name) is not None
         ]
-        if (self.run is None) == (self.experiment is None):
-            raise ConfigError("number", str(kinds), "name a run or an experiment.")
+        if [self.run is None, self.experiment is None, self.lab is None].count(False) != 1:
+            raise ConfigError("number", str(kinds), "name a run, an experiment or settings of the loss lab.")
         if self.run is not None and self.run not in SHIPPED:
             raise ConfigError("run", self.run, f"choose one of {', '.join(SHIPPED)}.")
         if self.run is not None and len(kinds) != 1:
@@ -129,6 +135,8 @@ def value_of(store: Store, number: Number) -> float | str | None:
     """
     if number.experiment is not None:
         return _of_experiment(store, number, number.experiment)
+    if number.lab is not None:
+        return _of_lab(number.lab, number.quantity)
     run_id = run_id_of(store, str(number.run))
     if number.step is not None:
         steps = [(one.step, one.values[number.step]) for one in store.steps(run_id) if number.step in one.values]
@@ -170,7 +178,7 @@ def _of_forces(store: Store, run_id: str, step: int, number: Number) -> float | 
     """Measure the forces in the default batch of the force view; the mean over its anchors."""
     import torch
 
-    from core.losses.forces import push_spread
+    from core.losses.forces import losses_at_mean_positive, push_spread
 
     probe = store.run(run_id).probe
     assert probe is not None
@@ -178,15 +186,26 @@ def _of_forces(store: Store, run_id: str, step: int, number: Number) -> float | 
     rows = batch_rows(len(probe.ids), shown.batch_size)
     features = torch.from_numpy(np.array(store.embeddings(run_id, step)[rows]))
     labels = torch.tensor([probe.labels[row] for row in rows])
-    spread = push_spread(features, labels, temperature=number.temperature or shown.temperature, law=shown.law)
+    temperature = number.temperature or shown.temperature
+    spread = push_spread(features, labels, temperature=temperature, law=shown.law)
+    at_mean = losses_at_mean_positive(features, labels, temperature=temperature, law=shown.law)
     value = {
         "loss": spread.losses[0],
         "loss_in": spread.losses[-1],
+        "at_mean": at_mean[0],
+        "in_at_mean": at_mean[-1],
         "entropy": spread.entropy,
         "effective_negatives": spread.effective_negatives,
         "top_share": spread.top_share,
     }[str(number.forces)]
     return value if math.isfinite(value) else None
+
+
+def _of_lab(setting: Setting, quantity: str) -> float:
+    from core.lab.dynamics import first_vectors, play
+
+    (moment,) = play(Stage(), setting, first_vectors(Stage(), setting), 0).moments
+    return float(getattr(moment, quantity))
 
 
 def _of_word(store: Store, run_id: str, step: int, number: Number) -> float | None:

@@ -189,6 +189,25 @@ def push_spread(
     )
 
 
+def losses_at_mean_positive(
+    features: Tensor, labels: Tensor, *, law: ForceLaw = USUAL, temperature: float | None = None
+) -> tuple[float, ...]:
+    """Compute the mean losses of a batch in which every positive of an anchor is replaced by their mean.
+
+    All positives of an anchor then have the same similarity to it, so that L_out and L_in are equal.
+
+    Returns: nats, mean over anchors that have a positive, in the order of the law's `variants`.
+    Raises: ValueError as in `batch_forces`.
+    Source: Khosla et al. 2020, section 3.2.2, arXiv:2004.11362.
+    """
+    candidates = _candidates(features, labels, law)
+    count = candidates.own + candidates.alike  # [A, M] views that are positives
+    mean = (count * candidates.similarity).sum(1, keepdim=True) / count.sum(1, keepdim=True).clamp(min=1)
+    replaced = candidates._replace(similarity=torch.where(count > 0, mean, candidates.similarity))
+    has_positive = _positives(candidates, law).any(1)
+    return tuple(float(_losses(replaced, variant, temperature)[has_positive].mean()) for variant in law.variants)
+
+
 def push_spreads(
     features: Tensor, labels: Tensor, temperatures: Sequence[float], *, law: ForceLaw = USUAL
 ) -> list[PushSpread]:
