@@ -18,6 +18,7 @@ from core.experiments.archive import open_archive
 from core.experiments.design import parse_design
 from core.experiments.results import CellResult, results
 from core.experiments.shipped_experiments import SHIPPED_EXPERIMENTS
+from core.lab.choices import Setting, Stage
 from core.messages import ENGLISH, _, in_language
 from core.quantities import percent, signed
 from core.representation.attention import punctuation, split_attention, top_words, word_attention
@@ -40,8 +41,9 @@ class Number(Section):
         step: a measure of a step.
         score: a score of `split`.
         vectors: a measure of the validation texts at a frame.
-        forces: a measure of the default batch of Explore's force view, at `temperature` if given; `mean_positive` and
-            `mean_positive_in` are the losses with the mean of an anchor's positives in the place of each of them.
+        forces: a measure of the default batch of Explore's force view, at `temperature` if given; `at_mean` and
+            `in_at_mean` are the losses with the mean of an anchor's positives in the place of each of them.
+        lab: settings of the loss lab, on its default points before the first step; `quantity` names the number.
         word: the attention to a word of `example` in the last block, as in the default view of Tokens.
         entered: a case-folded word. The number is the change, from the first to the last frame, in the number of texts
             with this word among their top `k` by attention, as Tokens counts it over the classes.
@@ -58,10 +60,11 @@ class Number(Section):
     split: Literal["validation", "test", "baseline"] = "validation"
     vectors: str | None = None
     forces: (
-        Literal["loss", "loss_in", "mean_positive", "mean_positive_in", "entropy", "effective_negatives", "top_share"]
-        | None
+        Literal["loss", "loss_in", "at_mean", "in_at_mean", "entropy", "effective_negatives", "top_share"] | None
     ) = None
     temperature: Annotated[float, Field(gt=0)] | None = None
+    lab: Setting | None = None
+    quantity: Literal["loss", "gradient_norm"] = "loss"
     word: str | None = None
     example: Annotated[int, Field(ge=0)] = 0
     entered: str | None = None
@@ -81,8 +84,8 @@ class Number(Section):
             for name in ("step", "score", "vectors", "forces", "word", "entered")
             if getattr(self, name) is not None
         ]
-        if (self.run is None) == (self.experiment is None):
-            raise ConfigError("number", str(kinds), "name a run or an experiment.")
+        if [self.run is None, self.experiment is None, self.lab is None].count(False) != 1:
+            raise ConfigError("number", str(kinds), "name a run, an experiment or settings of the loss lab.")
         if self.run is not None and self.run not in SHIPPED:
             raise ConfigError("run", self.run, f"choose one of {', '.join(SHIPPED)}.")
         if self.run is not None and len(kinds) != 1:
@@ -133,6 +136,8 @@ def value_of(store: Store, number: Number) -> float | str | None:
     """
     if number.experiment is not None:
         return _of_experiment(store, number, number.experiment)
+    if number.lab is not None:
+        return _of_lab(number.lab, number.quantity)
     run_id = run_id_of(store, str(number.run))
     if number.step is not None:
         steps = [(one.step, one.values[number.step]) for one in store.steps(run_id) if number.step in one.values]
@@ -188,13 +193,20 @@ def _of_forces(store: Store, run_id: str, step: int, number: Number) -> float | 
     value = {
         "loss": spread.losses[0],
         "loss_in": spread.losses[-1],
-        "mean_positive": at_mean[0],
-        "mean_positive_in": at_mean[-1],
+        "at_mean": at_mean[0],
+        "in_at_mean": at_mean[-1],
         "entropy": spread.entropy,
         "effective_negatives": spread.effective_negatives,
         "top_share": spread.top_share,
     }[str(number.forces)]
     return value if math.isfinite(value) else None
+
+
+def _of_lab(setting: Setting, quantity: str) -> float:
+    from core.lab.dynamics import first_vectors, play
+
+    (moment,) = play(Stage(), setting, first_vectors(Stage(), setting), 0).moments
+    return float(getattr(moment, quantity))
 
 
 def _of_word(store: Store, run_id: str, step: int, number: Number) -> float | None:

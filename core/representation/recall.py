@@ -11,7 +11,11 @@ from numpy.typing import ArrayLike
 from core.messages import N_
 
 # Groups of classes by their number of training rows.
-GROUPS: Mapping[str, str] = {"head": N_("Head"), "middle": N_("Middle"), "tail": N_("Tail")}
+GROUPS: Mapping[str, str] = {
+    "head": N_("Head classes"),
+    "middle": N_("Middle classes"),
+    "tail": N_("Tail classes"),
+}
 # Ratio of the largest to the smallest class from which a training set counts as imbalanced.
 IMBALANCED = 2.0
 

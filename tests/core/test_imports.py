@@ -55,7 +55,7 @@ ALLOWED = {
         "advice artifacts config errors events figures.interval_chart figures.level_curves figures.template parameters "
         "quantities registry representation store tasks workers"
     ),
-    "lessons": "artifacts config errors experiments losses.forces quantities representation store",
+    "lessons": "artifacts config errors experiments lab losses.forces quantities representation store",
     "exports": (
         "artifacts config encoders errors events figures losses models parameters quantities registry "
         "representation store tasks training views workers.run_rows"

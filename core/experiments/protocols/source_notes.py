@@ -257,4 +257,48 @@ ENTRIES = (
             "also reads every text twice here, so that the objectives differ in nothing else."
         ),
     ),
+    Protocol(
+        "long-tail",
+        11,
+        N_("Long tail"),
+        N_("Does DSCL's α help the rare class when classes are imbalanced?"),
+        N_("Xuan & Zhang, AAAI 2024, arXiv:2403.06151, as the project's unpublished notes discuss it"),
+        lambda _: (
+            setting_axis("task.imbalance", 1, 10, 50),
+            Axis(
+                name=N_("Objective"),
+                levels=(
+                    CE,
+                    # Uniform α is L_out of the same two views at the same τ, as the paper's SCL.
+                    Level(label="CE + SCL", settings={"preset": "dscl", "objective.terms.0.uniform": True}),
+                    Level(label="CE + DSCL, α 0.1", settings={"preset": "dscl", "objective.terms.0.alpha": 0.1}),
+                    Level(label="CE + DSCL, α 0.5", settings={"preset": "dscl", "objective.terms.0.alpha": 0.5}),
+                ),
+            ),
+        ),
+        settings={"task.id": "film_reviews", "steps": 90},
+        baseline={"Objective": "CE + SCL"},
+        published=(
+            Published(
+                (N_("Method"), N_("Top-1 accuracy")),
+                ((N_("DSCL and self-distillation"), "57.7"), (N_("The same in an ensemble"), "59.7")),
+                N_("ImageNet-LT, a thousand classes; percent"),
+                "Xuan & Zhang, AAAI 2024, arXiv:2403.06151",
+            ),
+            Published(
+                (N_("Loss"), N_("Top-1 accuracy")),
+                (("L_out", "78.7"), ("L_in", "67.4")),
+                N_("ResNet-50 on ImageNet, whose classes are balanced; percent"),
+                N_("Khosla et al. 2020, arXiv:2004.11362, quoted in the notes"),
+            ),
+        ),
+        differs=N_(
+            "The paper trains on images of a thousand classes, contrast first and the classifier afterwards, with a "
+            "memory queue and self-distillation. Here contrast and cross-entropy train together on film reviews: 540 "
+            "negative rows, and 540, 54 or 10 positive ones. The bundled tasks of more classes are too small: at 50, "
+            "news topics would keep one row of its last class. CE + SCL contrasts the same two views at the same τ as "
+            "CE + DSCL."
+        ),
+        measure="tail_recall",
+    ),
 )

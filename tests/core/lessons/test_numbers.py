@@ -8,12 +8,16 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
+import torch
 
 from core.artifacts.frame_loss import batch_rows
 from core.config.fields import build
 from core.errors import PlaygroundError
 from core.experiments.design import parse_design
+from core.lab.choices import Stage
+from core.lab.layouts import start_of
 from core.lessons.numbers import Number, experiment_id_of, run_id_of, value_of
+from core.losses import supcon_loss
 from core.messages import in_language
 from core.store import ExperimentTable, Store
 from tests.cases import each
@@ -99,8 +103,24 @@ def test_at_the_mean_positive_both_variants_are_the_loss_of_that_mean(store: Sto
         pull = math.exp(float(z[i] @ z[positives].mean(0)) / 0.3)
         push = sum(math.exp(float(z[i] @ z[j]) / 0.3) for j in range(len(rows)) if labels[j] != labels[i])
         losses.append(-math.log(pull / (len(positives) * pull + push)))
-    for name in ("mean_positive", "mean_positive_in"):
+    for name in ("at_mean", "in_at_mean"):
         assert of(store, run="ce-scl", forces=name, at="first") == pytest.approx(np.mean(losses), rel=1e-6)
+
+
+def test_the_loss_of_the_lab_is_that_of_its_first_points(store: Store) -> None:
+    """Compute L_out pair by pair, and the gradient norm of the notes' formula as that of L_out of two views."""
+    start = start_of(Stage())
+    z, labels = start.vectors[:, 0], start.labels
+    losses = []
+    for i in range(len(z)):
+        exps = {j: math.exp(float(z[i] @ z[j]) / 0.1) for j in range(len(z)) if j != i}
+        losses.append(-np.mean([math.log(exps[j] / sum(exps.values())) for j in exps if labels[j] == labels[i]]))
+    assert of(store, lab={"loss": "out"}) == pytest.approx(np.mean(losses))
+    free = torch.tensor(start.vectors).requires_grad_()
+    (gradient,) = torch.autograd.grad(supcon_loss(free, torch.tensor(labels), temperature=0.1), free)
+    for alpha in (0.1, 0.9):
+        found = of(store, lab={"loss": "dscl-formula", "extra": alpha}, quantity="gradient_norm")
+        assert found == pytest.approx(float(gradient.norm()))
 
 
 def test_attention_to_a_word_is_that_of_its_tokens_in_the_last_block(store: Store) -> None:
@@ -177,7 +197,8 @@ def test_a_cell_is_the_mean_of_its_runs(store: Store) -> None:
 @pytest.mark.parametrize(
     ("fields", "sentence"),
     [
-        ({}, "name a run or an experiment"),
+        ({}, "name a run, an experiment or settings of the loss lab"),
+        ({"run": "ce", "lab": {"loss": "out"}}, "name a run, an experiment or settings of the loss lab"),
         ({"run": "ce"}, "give one of step, score"),
         ({"run": "ce", "step": "loss", "score": "accuracy"}, "give one of step, score"),
         ({"run": "nothing", "step": "loss"}, "choose one of ce-scl"),

@@ -13,7 +13,7 @@ from core.catalogue.loss_entry import ForceLaw
 from core.catalogue.losses import LOSSES
 from core.losses.dcl import dcl_loss
 from core.losses.dscl import dscl_loss
-from core.losses.forces import batch_forces, push_spread, push_spreads
+from core.losses.forces import batch_forces, losses_at_mean_positive, push_spread, push_spreads
 from core.losses.simcse import simcse_loss
 from core.losses.sincere import sincere_loss
 from core.losses.supcon import contrastive_coefficients, supcon_loss
@@ -185,6 +185,18 @@ def test_a_near_positive_pushes_under_l_out_and_never_under_l_in_or_sincere() ->
     assert out.coefficients[0, 1] > 0
     for law in (IN, law_of("sincere"), law_of("sincere", epsilon=0.5)):
         assert (batch_forces(features, labels, temperature=0.3, law=law).coefficients[0, 1:3] < 0).all()
+
+
+def test_with_every_positive_at_their_mean_l_out_and_l_in_are_equal(features: Tensor) -> None:
+    found, z = [], [row / row.norm() for row in features]
+    for i in range(7):
+        positives = [j for j in range(7) if j != i and LABELS[j] == LABELS[i]]
+        if positives:
+            mean = sum(z[j] for j in positives) / len(positives)
+            scores = [float(z[i] @ (mean if j in positives else z[j])) / 0.3 for j in range(7) if j != i]
+            found.append(math.log(sum(map(math.exp, scores))) - float(z[i] @ mean) / 0.3)
+    expected = pytest.approx(sum(found) / len(found), rel=1e-12)
+    assert losses_at_mean_positive(features, LABELS, temperature=0.3) == (expected, expected)
 
 
 def test_a_text_alone_in_its_batch_feels_nothing() -> None:

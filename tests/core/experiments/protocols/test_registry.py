@@ -13,7 +13,7 @@ from core.errors import ConfigError
 from core.experiments.design import Design, parse_design
 from core.experiments.protocols.entry import SEEDS, Protocol, setting_axis
 from core.experiments.protocols.registry import PROTOCOLS
-from core.experiments.results import SPLITS
+from core.experiments.results import SPLITS, measures_of
 from core.representation.paired import LEVEL
 from core.store.names import new_id
 from tests.cases import each
@@ -21,7 +21,7 @@ from tests.cases import each
 
 def test_the_protocols_of_the_papers_and_notes_are_there() -> None:
     papers = {"few-shot", "label-noise", "text-noise", "back-translation", "transfer", "stability", "batch-size"}
-    notes = {"rdrop-stages", "views", "tokens", "layers", "representation", "dropout-contrast"}
+    notes = {"rdrop-stages", "views", "tokens", "layers", "representation", "dropout-contrast", "long-tail"}
     assert set(PROTOCOLS) >= papers | notes
 
 
@@ -99,6 +99,24 @@ def test_what_the_notes_leave_open_about_their_layers_is_left_open(name: str) ->
     differs = PROTOCOLS.entry(name).differs
     assert "do not say whether 0 is the embeddings or the first block" in differs
     assert "hidden_states" not in differs
+
+
+def test_the_long_tail_keeps_the_rows_that_it_names_and_compares_the_tail() -> None:
+    entry = PROTOCOLS.entry("long-tail")
+    design = entry.design()
+    rows = {}
+    for cell in design.cells:
+        config, data = prepare(design.draft(cell, 3), gpu=False)
+        rows[config.task.imbalance] = tuple(data.train.labels.count(label) for label in range(len(data.classes)))
+        (term,) = [term for term in config.phases[0].objective.terms if term.loss == "dscl"] or [None]
+        baseline = design.baseline_of(cell)
+        if baseline is not None:
+            assert design.levels_of(baseline)[1].label == "CE + SCL"
+        if term is not None:
+            assert (design.levels_of(cell)[1].label == "CE + SCL") == term.parameters["uniform"]
+    assert rows == {1.0: (540, 540), 10.0: (540, 54), 50.0: (540, 10)}
+    assert "540 negative rows, and 540, 54 or 10 positive ones" in entry.differs
+    assert entry.measure in measures_of(design)
 
 
 def test_a_protocol_keeps_what_people_chose() -> None:
