@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from core.experiments.design import Axis, Level
@@ -18,7 +17,7 @@ ROWS, STEPS = 20, 60
 SOURCE = N_("Film reviews, CE")
 SOURCE_SCL = N_("Film reviews, CE + SCL")
 
-VARIATIONS: Mapping[str, Mapping[str, Any]] = {
+VARIATIONS: dict[str, dict[str, Any]] = {
     N_("Default"): {},
     N_("Rate halved"): {"optimiser.learning_rate": 5e-5},
     N_("Rate doubled"): {"optimiser.learning_rate": 2e-4},
