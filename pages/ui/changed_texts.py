@@ -135,7 +135,7 @@ def _offer(page: type[Explore] | type[Compare]) -> None:
 def _title(change: Change | None) -> str:
     if change is None:
         return _(UNCHANGED)
-    return _(change.label) if change.rate is None else f"{_(change.label)} {change.rate:.0%}"
+    return _(change.label) if change.rate is None else f"{_(change.label)} {percent(change.rate)}"
 
 
 def _table(found: ChangedTexts) -> list[dict[str, str]]:
