@@ -19,8 +19,8 @@ MOST_CONFIGS = 4_096
 # Meaning of the peak memory of a run.
 PEAK_MEMORY = N_(
     "Peak memory of the run's process beyond what it held before the run: encoder, optimiser, activations, and freed "
-    "memory that it kept. It varies by some tens of MB. On a GPU: peak of the tensors there. Cells that train together in "
-    "one process are not measured."
+    "memory that it kept. It varies by some tens of MB. On a GPU: peak of the tensors there. Cells that train together "
+    "in one process are not measured."
 )
 # Row of the table of knob turns: step, name, value.
 Turn = tuple[int, str, float]
