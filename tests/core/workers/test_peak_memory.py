@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from core.workers.peak_memory import PeakMemory
 from core.workers.run_controls import ControlState
@@ -39,3 +40,8 @@ def test_memory_held_before_does_not_count() -> None:
     assert peak is not None
     assert peak < ALLOCATED / 10
     assert held.sum() == ALLOCATED
+
+
+def test_on_a_gpu_the_peak_is_that_of_the_tensors_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "max_memory_allocated", lambda: 12_345)
+    assert PeakMemory().read_bytes("cuda:0") == 12_345
