@@ -16,6 +16,7 @@ from core.events import OfTerm
 from core.messages import Message
 from core.parameters import integer_setting, number
 from core.quantities import percent
+from core.tasks.batches import CLASSES_AT_ONCE
 
 # Above this share of the initial encoder, a queue lags so far behind that most of its gradient is gone.
 LEFT_AT_MOST = 0.1
@@ -73,7 +74,7 @@ def starving_sentences(
 ) -> tuple[Message, ...]:
     """Return a sentence and a remedy for each of `starving_terms`."""
     remedy = Message("Start a run with class-balanced batches, or a batch larger than {size}.", size=batch_size)
-    if sampler == "class_balanced":
+    if sampler in CLASSES_AT_ONCE:
         remedy = Message("Start a run with more rows of each class, or a batch larger than {size}.", size=batch_size)
     terms = dict(zip(objective.keys, objective.terms, strict=True))
     starving = [

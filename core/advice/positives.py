@@ -18,7 +18,7 @@ from core.config.plan import TermPlan
 from core.models.source import tokenizer_file
 from core.parameters import integer_setting
 from core.tasks import Split
-from core.tasks.batches import ClassTurns
+from core.tasks.batches import CLASSES_AT_ONCE, ClassTurns
 
 # Number of class-balanced batches to simulate: their shares follow from turns and sizes, not from a formula.
 COUNTED_BATCHES = 512
@@ -148,7 +148,7 @@ def _dealt(class_counts: tuple[int, ...], batch_size: int, sampler: str, seed: i
         dealt = np.arange(len(present) + 1)[:, None] * batch_size
         found = np.diff((dealt + len(present) - 1 - np.arange(len(present))) // len(present), axis=0)
     else:
-        turns = ClassTurns([class_counts[label] for label in present], batch_size, seed)
+        turns = ClassTurns([class_counts[label] for label in present], batch_size, seed, CLASSES_AT_ONCE[sampler])
         rounds = -(-COUNTED_BATCHES // turns.batches_per_round)
         found = np.zeros((rounds * turns.batches_per_round, len(present)), dtype=np.int64)
         for batch, rows in enumerate(found):

@@ -36,7 +36,7 @@ from core.models.own_pooling import own_pooling
 from core.models.source import EncoderShape, bundled_note, encoder_shape, is_local
 from core.parameters import EMBEDDINGS
 from core.tasks import TaskData, load_task
-from core.tasks.batches import SMALLEST_BALANCED
+from core.tasks.batches import CLASSES_AT_ONCE, SMALLEST_BALANCED
 from core.texts.eda import eda
 
 Load = Callable[[TaskConfig, int], TaskData]
@@ -310,7 +310,7 @@ def _check_phases(phases: tuple[PhaseConfig, ...], samplers: Sequence[str | None
             "the second phase trains the classifier; give it a cross-entropy term.",
         )
     smallest = min(phase.batch_size for phase in phases)
-    if "class_balanced" in samplers and smallest < SMALLEST_BALANCED:
+    if not CLASSES_AT_ONCE.keys().isdisjoint(samplers) and smallest < SMALLEST_BALANCED:
         raise ConfigError(
             "batch_size",
             smallest,

@@ -124,7 +124,7 @@ def cli(folder: str | None) -> None:
 @setting_option("--max-length", EncoderConfig, "max_length", metavar="T")
 @setting_option("--dropout", EncoderConfig, "dropout", metavar="P")
 @click.option("--trainable", metavar="all|last-K|lora|classifier", help="Weights to train. [default: all]")
-@setting_option("--sampler", TaskConfig, "sampler", metavar="auto|random|class_balanced")
+@setting_option("--sampler", TaskConfig, "sampler", metavar="auto|random|class_balanced|two_classes")
 @setting_option("--device", RunConfig, "device")
 @setting_option("--precision", RunConfig, "precision")
 @setting_option("--name", RunConfig, "name", default_text="run and number")

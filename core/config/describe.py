@@ -289,6 +289,7 @@ BATCHES = {
     "auto": N_("automatic batches"),
     "random": N_("random batches"),
     "class_balanced": N_("class-balanced batches"),
+    "two_classes": N_("batches of two classes"),
     "balanced": N_("batches with equal shares"),
 }
 USUAL_BATCHES = ("auto", "random")

@@ -115,7 +115,7 @@ class Change(Section):
 
     step: Annotated[int, Field(ge=1)]
     objective: ObjectiveConfig | None = None
-    sampler: Literal["random", "class_balanced"] | None = None
+    sampler: Literal["random", "class_balanced", "two_classes"] | None = None
 
 
 class BranchConfig(Section):

@@ -111,7 +111,8 @@ class TaskConfig(Section):
     trip of every training text through two `translators` when the run begins; the content hash does not cover these
     additions.
 
-    `sampler` draws the batches: "random", or "class_balanced" with at least two rows of each class in a batch.
+    `sampler` draws the batches: "random", "class_balanced" with at least two rows of each class in a batch, or
+    "two_classes", the same with two classes in a batch.
     `prepare` replaces "auto" with one of them, by the number of classes. "balanced" is the sampler of earlier versions,
     with equal shares of all classes; it remains so that their runs keep their curves.
     """
@@ -180,18 +181,20 @@ class TaskConfig(Section):
         ge=2,
         unit=N_("rows"),
     )
-    sampler: Literal["auto", "random", "class_balanced", "balanced"] = setting(
+    sampler: Literal["auto", "random", "class_balanced", "two_classes", "balanced"] = setting(
         "auto",
         N_("Batches"),
         N_(
             "Random: every text once an epoch. Class-balanced: each class in a batch has at least two texts, so "
             "that every text has a positive (unless its class has no other); if not all classes fit, they take "
-            "turns, and small classes repeat more often. Automatic: class-balanced with more than six classes."
+            "turns, and small classes repeat more often. Two classes: the same, but only two classes meet in a batch, "
+            "so that each text has more positives. Automatic: class-balanced with more than six classes."
         ),
         {
             "auto": N_("Automatic"),
             "random": N_("Random"),
             "class_balanced": N_("Class-balanced"),
+            "two_classes": N_("Two classes"),
             "balanced": N_("Equal class shares"),
         },
     )

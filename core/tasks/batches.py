@@ -5,7 +5,7 @@ Batches are random. If they were sorted by length, length would determine the ne
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple, Protocol
 
@@ -17,6 +17,8 @@ Rows = NDArray[np.int64]
 # A text needs another of its class for a positive, and a second class for negatives.
 ROWS_OF_A_CLASS = 2
 SMALLEST_BALANCED = 2 * ROWS_OF_A_CLASS
+# Samplers with at least two rows of each class in a batch, and the maximum number of classes there.
+CLASSES_AT_ONCE: Mapping[str, int | None] = {"class_balanced": None, "two_classes": 2}
 
 
 class Sampler(Protocol):
@@ -49,17 +51,17 @@ class RandomSampler:
 class ClassBalancedSampler:
     """A sampler of batches with P classes and at least two rows of each, in shares as equal as possible.
 
-    P is ⌊B/2⌋ or the number of classes, whichever is less. If not all classes fit, they take turns (`ClassTurns`). No
-    row occurs twice in a batch: a class with fewer rows than its share gives all its rows, and the other classes fill
-    the batch. A class with a single row thus has no positive. Within a class, rows are drawn in turn.
+    P is the least of ⌊B/2⌋, the number of classes, and `most` if given. If not all classes fit, they take turns
+    (`ClassTurns`). No row occurs twice in a batch: a class with fewer rows than its share gives all its rows, and the
+    other classes fill the batch. A class with a single row thus has no positive. Within a class, rows are drawn in turn.
     """
 
-    def __init__(self, labels: Sequence[int], batch_size: int, seed: int) -> None:
+    def __init__(self, labels: Sequence[int], batch_size: int, seed: int, most: int | None = None) -> None:
         values = np.asarray(labels)
         self.steps_per_epoch = max(1, len(values) // batch_size)
         self._seed = seed
         self._members = [np.flatnonzero(values == label) for label in np.unique(values)]
-        self._turns = ClassTurns([len(members) for members in self._members], batch_size, seed)
+        self._turns = ClassTurns([len(members) for members in self._members], batch_size, seed, most)
         self._order = lru_cache(maxsize=2 * len(self._members))(self._shuffled)
 
     def rows(self, step: int) -> list[int]:
@@ -98,10 +100,10 @@ class ClassTurns:
     in random order.
     """
 
-    def __init__(self, sizes: Sequence[int], batch_size: int, seed: int) -> None:
+    def __init__(self, sizes: Sequence[int], batch_size: int, seed: int, most: int | None = None) -> None:
         self._sizes, self._batch_size, self._seed = tuple(sizes), batch_size, seed
         classes = len(sizes)
-        self._together = min(classes, max(1, batch_size // ROWS_OF_A_CLASS))
+        self._together = min(classes, max(1, batch_size // ROWS_OF_A_CLASS), most or classes)
         self.batches_per_round = -(-classes // self._together)
         all_meet = self.batches_per_round == 1
         # If every batch has all classes, the first classes get the rows that do not divide evenly.
@@ -198,8 +200,8 @@ class EqualSharesSampler:
 
 def make_sampler(name: str, labels: Sequence[int], batch_size: int, seed: int) -> Sampler:
     """Create the sampler that a TaskConfig names."""
-    if name == "class_balanced":
-        return ClassBalancedSampler(labels, batch_size, seed)
+    if name in CLASSES_AT_ONCE:
+        return ClassBalancedSampler(labels, batch_size, seed, CLASSES_AT_ONCE[name])
     if name == "balanced":
         return EqualSharesSampler(labels, batch_size, seed)
     return RandomSampler(len(labels), batch_size, seed)

@@ -33,7 +33,7 @@ from core.models.source import encoder_shape, tokenizer_file
 from core.parameters import integer_setting, number
 from core.quantities import PERCENT_CELLS, hundredths, percent
 from core.tasks import TaskData
-from core.tasks.batches import SMALLEST_BALANCED
+from core.tasks.batches import CLASSES_AT_ONCE, SMALLEST_BALANCED
 from core.tasks.dataset import Split
 from core.tasks.registry import expectation
 from core.tasks.survey import language_of
@@ -290,7 +290,7 @@ def _audit_term(config: RunConfig, phase: PhaseConfig, data: TaskData, term: Ter
         momentum = number(term.term.parameters, "momentum")
         copy = _("The momentum encoder keeps {momentum:g} of its weights at each step.", momentum=momentum)
         st.caption(sentences([held, copy]))
-    elif max(starving) > STARVING and phase.objective.contrastive and sampler == "class_balanced":
+    elif max(starving) > STARVING and phase.objective.contrastive and sampler in CLASSES_AT_ONCE:
         st.warning(_("A class with a single training row has no positive in any batch. Add more rows of it."))
     elif max(starving) > STARVING and phase.objective.contrastive:
         st.warning(

@@ -12,6 +12,7 @@ from core.config.plan import objective_at
 from core.config.presets import PRESETS, SHOWING
 from core.messages import _
 from core.store import RunRecord
+from core.tasks.batches import CLASSES_AT_ONCE
 from core.workers import Engine
 from pages.ui.knobs import RATE_KNOB
 from pages.ui.parameter_widget import number_slider
@@ -55,7 +56,7 @@ def branch_form(engine: Engine, run: RunRecord, step: int) -> None:
             for place, (name, knob) in enumerate(knobs.items())
         }
         field, sampler = fields_of(TaskConfig)["sampler"], run.effective.sampler_at(at + 1)
-        samplers = [sampler, *(name for name in ("random", "class_balanced") if name != sampler)]
+        samplers = [sampler, *(name for name in ("random", *CLASSES_AT_ONCE) if name != sampler)]
         drawn = columns[len(knobs) % 2].selectbox(
             _(field.label), samplers, format_func=lambda one: _((field.choices or {})[one]), key=f"{key}.{at}.sampler"
         )

@@ -175,6 +175,20 @@ ENTRIES = (
         ),
     ),
     Protocol(
+        "positives",
+        4,
+        N_("Positives at a fixed batch size"),
+        N_("Does contrast help three classes less than two because an anchor has fewer positives?"),
+        N_("a Korean review of Gunel et al. 2021, on why MNLI does not gain"),
+        lambda _: (setting_axis("task.sampler", "class_balanced", "two_classes"), objectives("ce", "ce-scl")),
+        settings={"task.id": "nli", "batch_size": 24, "steps": 120},
+        baseline={"Objective": "CE"},
+        differs=N_(
+            "The review compares tasks: MNLI, with three classes, with five tasks of two. Here the same texts come in "
+            "batches of three classes, with 7 positives for each anchor, or of two classes, with 11."
+        ),
+    ),
+    Protocol(
         "batch-size",
         4,
         N_("Batch size"),

@@ -29,7 +29,7 @@ from core.training.outputs import Reader
 from tests.cases import each
 from tests.core.training.made import Draft, build_phase, nli_csv
 
-SAMPLERS = ["random", "class_balanced", "balanced"]
+SAMPLERS = ["random", "class_balanced", "two_classes", "balanced"]
 
 
 def labels_of(counts: Sequence[int]) -> list[int]:

@@ -22,7 +22,7 @@ def epoch(sampler: Sampler, number: int = 0) -> list[int]:
     return [row for step in range(first, first + sampler.steps_per_epoch) for row in sampler.rows(step)]
 
 
-@each("name", ["random", "class_balanced", "balanced"])
+@each("name", ["random", "class_balanced", "two_classes", "balanced"])
 class TestEverySampler:
     def test_a_batch_depends_on_seed_and_step_alone(self, name: str) -> None:
         steps = list(range(1, 40))
@@ -106,6 +106,15 @@ class TestClassBalanced:
             shares = class_rows(labels_of(counts), sampler.rows(step))
             assert len(shares) == min(len(counts), batch_size // 2)
             assert max(shares.values()) - min(shares.values()) <= 1
+
+    def test_two_classes_share_a_batch_and_every_class_meets_every_other(self) -> None:
+        labels, met = labels_of([9, 30, 12, 50, 20]), Counter[tuple[int, ...]]()
+        sampler = make_sampler("two_classes", labels, 16, seed=0)
+        for step in range(1, 200):
+            shares = class_rows(labels, sampler.rows(step))
+            assert sorted(shares.values()) == [8, 8]
+            met[tuple(sorted(shares))] += 1
+        assert set(met) == set(combinations(range(5), 2))
 
     @each("batch_size", [2, 4, 8, 9, 32, 64])
     def test_the_classes_take_turns(self, batch_size: int) -> None:
