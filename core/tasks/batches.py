@@ -53,7 +53,7 @@ class ClassBalancedSampler:
 
     P is the least of ⌊B/2⌋, the number of classes, and `most` if given. If not all classes fit, they take turns
     (`ClassTurns`). No row occurs twice in a batch: a class with fewer rows than its share gives all its rows, and the
-    other classes fill the batch. A class with a single row thus has no positive. Within a class, rows are drawn in turn.
+    other classes fill the batch. A class with a single row has no positive. Within a class, rows are drawn in turn.
     """
 
     def __init__(self, labels: Sequence[int], batch_size: int, seed: int, most: int | None = None) -> None:
