@@ -66,6 +66,11 @@ def cells(app: AppTest) -> list[list[dict[str, Any]]]:
     return found
 
 
+def measures(app: AppTest) -> list[str]:
+    [choice] = [box for box in app.selectbox if box.label == "Measure"]
+    return list(choice.options)
+
+
 class TestList:
     def test_without_experiments_it_says_what_one_is_and_offers_every_protocol(self, opened: Pages) -> None:
         app = opened("experiments")
@@ -301,6 +306,17 @@ class TestView:
         assert [job.kind for job in Jobs(here.engine.store.folder).jobs()] == ["vectors"]
         app = opened("experiments", experiment=experiment_id, show="chart", measure="silhouette")
         assert "There is no validation silhouette yet." in words(app)
+
+    def test_head_and_tail_can_be_compared_if_classes_are_imbalanced(self, opened: Pages, begun: Any) -> None:
+        _here, even = begun()
+        assert "Recall of the tail" not in measures(opened("experiments", experiment=even))
+        axes = [{"setting": "task.imbalance", "values": [1, 4]}, {"setting": "lambda", "values": [0.1, 0.9]}]
+        _here, thinned = begun(axes=axes, seeds=2)
+        app = opened("experiments", experiment=thinned, measure="tail_recall", show="table")
+        assert "Recall of the tail" in measures(app)
+        [table] = [one.value for one in app.dataframe if "Test recall of the tail" in one.value]
+        # The first 10 or 11 of 20 alternating labels are predicted right, or four more.
+        assert list(table["Test recall of the tail"]) == ["50.0 ± 0.0%", "70.0 ± 0.0%"] * 2
 
     def test_the_lower_of_two_cross_entropies_is_the_stronger_blue(self, opened: Pages, begun: Any) -> None:
         _, experiment_id = begun(seeds=1, baseline={})

@@ -1,4 +1,4 @@
-"""The confusion matrix, whose cells select points, and the margin and tightness of each class."""
+"""The confusion matrix, whose cells select points, and the recall, margin and tightness of each class."""
 
 from __future__ import annotations
 
