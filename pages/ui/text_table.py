@@ -28,7 +28,7 @@ EXAMPLES = N_("Examples")
 FORMS: Mapping[str, Callable[[float], str]] = {
     # Translators: columns of texts: shares of neighbours that two lists have in common, and that stayed.
     **dict.fromkeys((N_("Confidence"), N_("Overlap"), N_("Kept")), percent),
-    **dict.fromkeys((N_("Validation recall"), N_("Test recall")), percent),
+    **dict.fromkeys((N_("Validation"), N_("Test")), percent),
     **dict.fromkeys((EXAMPLES, N_("Training rows")), "{:,.0f}".format),
 }
 WIDE = N_("Text")

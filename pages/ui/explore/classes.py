@@ -24,8 +24,8 @@ from pages.ui.text_table import Cell, csv_button, example_columns, select_button
 
 # Columns of recall and interval, by split.
 RECALL_COLUMNS = {
-    VALIDATION: (N_("Validation recall"), N_("Validation interval")),
-    "test": (N_("Test recall"), N_("Test interval")),
+    VALIDATION: (N_("Validation"), N_("Validation interval")),
+    "test": (N_("Test"), N_("Test interval")),
 }
 # Rows of the matrix that are visible at once.
 SEEN_CLASSES = 10
