@@ -145,7 +145,11 @@ def _untrained(start: _Start) -> tuple[Encoder, Tokenizer]:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(start.seed)
         encoder, tokenizer = load_encoder(
-            config.id, classes=start.classes, pooling=config.pooling, max_length=config.max_length
+            config.id,
+            classes=start.classes,
+            pooling=config.pooling,
+            max_length=config.max_length,
+            dropout=config.dropout,
         )
         reinitialise(encoder, start.reinitialised_blocks)
     encoder.requires_grad_(False)
