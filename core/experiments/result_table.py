@@ -4,14 +4,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from statistics import fmean
 from typing import Literal
 
 from tabulate import tabulate
 
 from core.events import VALIDATION
 from core.experiments.design import axis_title
-from core.experiments.results import COSTS, OF_GROUPS, TEST, VERDICTS, CellResult, Comparison, MainEffect, Results
-from core.messages import ENGLISH, N_, _, clauses, in_language, join_list, ngettext
+from core.experiments.results import (
+    COSTS,
+    OF_GROUPS,
+    TEST,
+    VERDICTS,
+    CellResult,
+    Comparison,
+    MainEffect,
+    Results,
+    Tuned,
+)
+from core.messages import ENGLISH, N_, _, clauses, in_language, join_list, ngettext, sentences
 from core.quantities import percent, signed
 from core.representation.metrics import METRICS
 from core.representation.paired import LEVEL, fewest_seeds
@@ -168,7 +179,33 @@ def findings(results: Results) -> list[str]:
         )
     # With one axis and one seed, a mean is the score of a cell.
     effects = results.main_effects if results.over_seeds or len(results.design.axes) > 1 else []
-    return [*found, *(_main_effect(results, effect) for effect in effects)]
+    found += [_main_effect(results, effect) for effect in effects]
+    return [*found, _tuned_text(results, results.tuned)] if results.tuned else found
+
+
+def _tuned_text(results: Results, tuned: Tuned) -> str:
+    chosen = join_list(f"{title} × {count}" for title, count in list(tuned.chosen.items())[:MOST_NAMED])
+    words = _(
+        "If every seed takes the settings that are best on its validation rows ({chosen}), {score} is {value}.",
+        chosen=chosen,
+        score=in_phrase(score_name(results)),
+        value=score_text(results, fmean(tuned.scores.values())),
+    )
+    found, reference = tuned.difference, results.design.reference
+    if found is None or reference is None:
+        return words
+    against = {"reference": reference.title, "difference": difference_text(results, found.mean), "unit": unit(results)}
+    if found.low is None or found.high is None:
+        return sentences([words, _("Difference from {reference}: {difference} {unit}.", **against)])
+    low, high = difference_text(results, found.low), difference_text(results, found.high)
+    tested = _(
+        "Difference from {reference}: {difference} {unit}, 95% interval {low} to {high}, p = {p}.",
+        low=low,
+        high=high,
+        p=p_text(found.p),
+        **against,
+    )
+    return sentences([words, tested])
 
 
 def reference_text(results: Results, cell: CellResult) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -152,6 +153,20 @@ class CellResult:
         return len(self.scores)
 
 
+class Tuned(NamedTuple):
+    """Test scores if every seed takes the cell of the grid that is best on its validation rows.
+
+    Attributes:
+        chosen: number of seeds by title of the chosen cell, the most frequent first.
+        scores: test score by seed.
+        difference: from the reference cell, paired over seeds; None without a common seed.
+    """
+
+    chosen: Mapping[str, int]
+    scores: Mapping[int, float]
+    difference: PairedDifference | None
+
+
 @dataclass(frozen=True, slots=True)
 class Results:
     """A table of cells, in the order of the design.
@@ -159,6 +174,7 @@ class Results:
     Attributes:
         ended_early: number of runs stopped for low scores.
         withheld: True if full runs order the cells of this surface differently, so that it has no main effects.
+        tuned: test scores of cells chosen on validation; None for another split, or a design without a reference cell.
     """
 
     design: Design
@@ -167,6 +183,7 @@ class Results:
     cells: tuple[CellResult, ...]
     ended_early: int = 0
     withheld: bool = False
+    tuned: Tuned | None = None
 
     @property
     def comparisons(self) -> list[Comparison]:
@@ -251,7 +268,33 @@ def results(
             probe = probes[run.run_id].values.get(measure) if run.run_id in probes else None
             majority = _majority_rate(store, run.run_id, run.begun_attempt, split) if measure == "accuracy" else None
             known[run.run_id] = Reference(probe, majority)
-    return compute_results(store, design, runs, table.scores(experiment_id, split), known, measure=measure, split=split)
+    found = compute_results(
+        store, design, runs, table.scores(experiment_id, split), known, measure=measure, split=split
+    )
+    return replace(found, tuned=_tuned(found, table.scores(experiment_id, VALIDATION))) if split == TEST else found
+
+
+def _tuned(test: Results, validation: Mapping[str, Evaluation]) -> Tuned | None:
+    """Choose a cell for every seed that has all validation scores; the first of equals. None without such a seed."""
+    grid = [cell for cell in test.cells if cell.cell.levels is not None]
+    others = [cell for cell in test.cells if cell.cell.levels is None]
+    if not others or len(grid) < 2 or test.measure.better is None:
+        return None
+    sign, scores, titles = (1 if test.measure.better == "higher" else -1), dict[int, float](), list[str]()
+    for seed in test.design.seeds:
+        runs = [next((run for run in cell.runs if run.seed == seed), None) for cell in grid]
+        known = [validation[run.run_id].values if run and run.run_id in validation else {} for run in runs]
+        values = [of_run.get(test.measure.name) for of_run in known]
+        if any(value is None or seed not in cell.scores for value, cell in zip(values, grid, strict=True)):
+            continue
+        best = max(range(len(grid)), key=lambda place: sign * (values[place] or 0.0))
+        scores[seed] = grid[best].scores[seed]
+        titles.append(grid[best].title)
+    if not scores:
+        return None
+    common = [seed for seed in scores if seed in others[0].scores]
+    pair = ([scores[seed] for seed in common], [others[0].scores[seed] for seed in common])
+    return Tuned(dict(Counter(titles).most_common()), scores, paired_difference(*pair) if common else None)
 
 
 def _costs(run: ExperimentRun) -> dict[str, float]:

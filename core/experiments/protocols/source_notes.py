@@ -157,6 +157,29 @@ ENTRIES = (
         ),
     ),
     Protocol(
+        "clusters",
+        7,
+        N_("Clusters of tokens"),
+        N_("Does it help to contrast clusters of the tokens with the highest [CLS] attention?"),
+        NOTES,
+        lambda _: (setting_axis("objective.terms.0.clusters", 5, 10, 15, name=N_("Clusters")),),
+        settings={
+            "task.id": "long_film_reviews",
+            "preset": "clustered-tokens",
+            "objective.terms.0.k": 90,
+            "encoder.max_length": 256,
+            "steps": 40,
+        },
+        reference=CE,
+        published=(TOKEN_VECTORS,),
+        differs=N_(
+            "The notes train on IMDb with LoRA and 510 tokens, and measure 20,000 training rows; here the validation "
+            "rows on the map are measured."
+        ),
+        measure="linear_svm",
+        split="validation",
+    ),
+    Protocol(
         "layers",
         8,
         N_("Layers × level"),

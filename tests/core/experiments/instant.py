@@ -27,13 +27,21 @@ def right(config: RunConfig) -> int:
 class InstantEngine(Engine):
     """An engine that finishes runs on dispatch. While `holding` is true, runs stay queued.
 
-    `probe_right` is the number of correct predictions of the linear probe, None for runs without one.
+    `probe_right` is the number of correct predictions of the linear probe, None for runs without one; `validation`
+    returns the number on the validation split, which has no scores without it.
     """
 
     def __init__(
-        self, store: Store, right: Right = right, *, predicts: bool = True, probe_right: int | None = None
+        self,
+        store: Store,
+        right: Right = right,
+        *,
+        predicts: bool = True,
+        probe_right: int | None = None,
+        validation: Right | None = None,
     ) -> None:
         super().__init__(store)
+        self.validation = validation
         self.right, self.predicts, self.probe_right = right, predicts, probe_right
         self.holding = False
         self.carried_out: list[str] = []
@@ -57,6 +65,9 @@ class InstantEngine(Engine):
         if self.predicts:
             attempt.predictions(Predictions("test", logits, LABELS))
         attempt.evaluation(config.steps, "test", classification_scores(logits, LABELS))
+        if self.validation is not None:
+            scores = classification_scores(logits_of(self.validation(config)), LABELS)
+            attempt.evaluation(config.steps, VALIDATION, scores)
         attempt.end(Status.FINISHED)
 
 

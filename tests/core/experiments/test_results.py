@@ -7,7 +7,9 @@ import statistics
 import numpy as np
 import pytest
 
+from core.config import RunConfig
 from core.experiments.report import chart
+from core.experiments.result_table import findings
 from core.experiments.results import measures_of
 from core.figures.interval_chart import WORSE
 from core.representation.paired import holm, paired_difference, seeds_needed
@@ -143,3 +145,29 @@ def test_while_runs_are_going_on_the_table_fills(experiments: Here, engine: Inst
     claim = engine.store.claim_next(range(1))
     engine._carry_out(claim[0], claim[1])
     assert [cell.seeds for cell in shown(experiments).cells] == [1, 0]
+
+
+def test_settings_are_chosen_on_validation_and_scored_once_on_test(store: Store, design: Make) -> None:
+    def validation(config: RunConfig) -> int:
+        """λ 0.1 is better for even seeds, λ 0.9 for odd ones."""
+        return 15 if (config.phases[0].objective.weight == 0.9) == (config.seed % 2 == 1) else 12
+
+    experiments = Here(InstantEngine(store, validation=validation))
+    experiments.begin(design(seeds=5, baseline={}, reference={"label": "CE", "settings": {"preset": "ce"}}))
+    test = shown(experiments)
+    low, high, reference = (cell.scores for cell in test.cells)
+    found = test.tuned
+    assert found is not None
+    assert found.scores == {seed: (high if seed % 2 else low)[seed] for seed in range(5)}
+    assert list(found.chosen.items()) == [("λ 0.1", 3), ("λ 0.9", 2)]
+    assert found.difference is not None
+    assert found.difference.differences == pytest.approx([found.scores[seed] - reference[seed] for seed in range(5)])
+    [sentence] = [one for one in findings(test) if "best on its validation rows" in one]
+    assert "(λ 0.1 × 3, λ 0.9 × 2)" in sentence
+    assert "Difference from CE: +" in sentence
+    assert shown(experiments, split="validation").tuned is None
+
+
+def test_without_validation_scores_of_all_cells_nothing_is_chosen(experiments: Here, design: Make) -> None:
+    experiments.begin(design(seeds=2, baseline={}, reference={"label": "CE", "settings": {"preset": "ce"}}))
+    assert shown(experiments).tuned is None

@@ -22,6 +22,7 @@ from core.lessons.lesson import (
 from core.lessons.numbers import run_id_of, value_of
 from core.store import Store
 from pages.ui.lesson.position import TABLES
+from tests.cases import each
 
 WHOLE = """---
 title: A title
@@ -107,6 +108,19 @@ def test_what_is_wrong_is_named_with_the_file(tmp_path: Path, old: str, new: str
 def test_numbers_are_filled_in() -> None:
     assert fill_placeholders("It is {{ one }}, $x_{i}$.", {"one": "88.9%"}) == "It is 88.9%, $x_{i}$."
     assert placeholders("{{ one }} and {{ two }}") == {"one", "two"}
+
+
+@each(
+    ("name", "sentence"),
+    [
+        ("in-or-out", "78.7% against 67.4%"),
+        ("idle-weight", "compares row $i$ of `a` with row $i$ of `b` alone"),
+        ("collapse", "dot products take the place of"),
+    ],
+)
+def test_claims_of_the_source_notes_are_told(name: str, sentence: str) -> None:
+    text = " ".join(" ".join(block for part in lessons()[name].parts for block in part.texts).split())
+    assert sentence in text
 
 
 def test_there_are_at_least_eight_in_one_order() -> None:

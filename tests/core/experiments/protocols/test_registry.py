@@ -21,8 +21,8 @@ from tests.cases import each
 
 def test_the_protocols_of_the_papers_and_notes_are_there() -> None:
     papers = {"few-shot", "label-noise", "text-noise", "back-translation", "transfer", "stability"}
-    papers |= {"positives", "batch-size"}
-    notes = {"rdrop-stages", "views", "tokens", "layers", "representation", "dropout-contrast", "long-tail"}
+    papers |= {"positives", "batch-size", "tuning", "full-data"}
+    notes = {"rdrop-stages", "views", "tokens", "layers", "representation", "dropout-contrast", "long-tail", "clusters"}
     assert set(PROTOCOLS) >= papers | notes
 
 
