@@ -268,10 +268,9 @@ def results(
             probe = probes[run.run_id].values.get(measure) if run.run_id in probes else None
             majority = _majority_rate(store, run.run_id, run.begun_attempt, split) if measure == "accuracy" else None
             known[run.run_id] = Reference(probe, majority)
-    found = compute_results(
-        store, design, runs, table.scores(experiment_id, split), known, measure=measure, split=split
-    )
-    return replace(found, tuned=_tuned(found, table.scores(experiment_id, VALIDATION))) if split == TEST else found
+    scores = table.scores(experiment_id, split)
+    shown = compute_results(store, design, runs, scores, known, measure=measure, split=split)
+    return replace(shown, tuned=_tuned(shown, table.scores(experiment_id, VALIDATION))) if split == TEST else shown
 
 
 def _tuned(test: Results, validation: Mapping[str, Evaluation]) -> Tuned | None:
@@ -283,8 +282,8 @@ def _tuned(test: Results, validation: Mapping[str, Evaluation]) -> Tuned | None:
     sign, scores, titles = (1 if test.measure.better == "higher" else -1), dict[int, float](), list[str]()
     for seed in test.design.seeds:
         runs = [next((run for run in cell.runs if run.seed == seed), None) for cell in grid]
-        known = [validation[run.run_id].values if run and run.run_id in validation else {} for run in runs]
-        values = [of_run.get(test.measure.name) for of_run in known]
+        known = [None if run is None else validation.get(str(run.run_id)) for run in runs]
+        values = [None if one is None else one.values.get(test.measure.name) for one in known]
         if any(value is None or seed not in cell.scores for value, cell in zip(values, grid, strict=True)):
             continue
         best = max(range(len(grid)), key=lambda place: sign * (values[place] or 0.0))

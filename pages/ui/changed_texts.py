@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import pandas as pd
 import streamlit as st
 
@@ -74,7 +75,8 @@ def robustness(store: Store, runs: Sequence[Compared]) -> bool:
         return busy
     first = known[0][1]
     known = [(name, one) for name, one in known if one.names == first.names and one.rates == first.rates]
-    pair = len(known) == 2 and all(one.labels.shape == first.labels.shape for _name, one in known)
+    same_rows = all(np.array_equal(one.labels, first.labels) for _name, one in known)
+    pair = len(known) == 2 and same_rows
     rows = []
     for place, change in enumerate([None, *first.changes]):
         row = {_("Change"): _title(change)} | {name: percent(one.right[place].mean()) for name, one in known}
@@ -84,11 +86,13 @@ def robustness(store: Store, runs: Sequence[Compared]) -> bool:
     st.dataframe(pd.DataFrame(rows), hide_index=True, height=HEIGHT_PX, key="compare.changed")
     words = [
         _(
-            "Accuracy on the same changed texts, up to {count} of the test split. A run is robust if its accuracy "
-            "falls little below that of the first row.",
+            "Accuracy on changed texts, up to {count} of the test split, the same for all runs of a task. A run is "
+            "robust if its accuracy falls little below that of the first row.",
             count=TEXTS_MAX,
         )
     ]
+    if not same_rows:
+        words.append(_("These runs read different texts, so their accuracies are not comparable."))
     if pair:
         words.append(
             _(
