@@ -93,17 +93,15 @@ def table_rows(results: Results) -> tuple[list[str], list[list[str]]]:
     # Translators: a column: the score of the linear probe of the untrained encoder.
     to_beat = {"probe": _("Untrained probe"), "majority": _("Majority class")}
     known = [name for name in to_beat if any(getattr(cell.reference, name) is not None for cell in results.cells)]
-    header += [to_beat[name] for name in known]
-    compares = results.design.compares
-    tests = [_("95% interval"), _("p over seeds (Holm)"), _("Verdict"), _("Seeds needed")] if results.over_seeds else []
-    if compares:
-        header += [_("Difference"), *tests]
+    # The verdict comes first, because a narrow page does not show all columns.
+    tests = [_("Verdict"), _("Seeds needed"), _("95% interval"), _("p over seeds (Holm)")] if results.over_seeds else []
+    compared = [_("Difference"), *tests] if results.design.compares else []
     rows = []
     for cell in results.cells:
         row = [*_labels(results, cell), str(cell.seeds), mean_text(results, cell)]
-        row += [score_text(results, getattr(cell.reference, name)) for name in known]
-        rows.append([*row, *_compared(results, cell)[: len(tests) + 1]] if compares else row)
-    return header, rows
+        row += _compared(results, cell)[: len(compared)]
+        rows.append([*row, *(score_text(results, getattr(cell.reference, name)) for name in known)])
+    return [*header, *compared, *(to_beat[name] for name in known)], rows
 
 
 def score_name(results: Results) -> str:
@@ -438,8 +436,8 @@ def _compared(results: Results, cell: CellResult) -> list[str]:
     fewer = "" if pairs == cell.seeds else f" ({ngettext('{count} pair', '{count} pairs', pairs)})"
     return [
         difference_text(results, comparison.difference.mean) + fewer,
-        interval_text(results, comparison),
-        p_text(comparison.corrected_p),
         _(VERDICTS[comparison.verdict]) if comparison.corrected_p is not None else NONE,
         needed_text(comparison),
+        interval_text(results, comparison),
+        p_text(comparison.corrected_p),
     ]

@@ -360,7 +360,7 @@ def compute_results(
             comparison = Comparison(baseline, difference, p, needed)
         found.append(replace(cell, comparison=comparison))
     early = sum(run.ended_early for run in runs)
-    shown = split if measure in SCORES else VALIDATION
+    shown = VALIDATION if measure in OF_VECTORS or measure in COSTS else split
     return Results(design, MEASURES[measure], shown, tuple(found), early)
 
 

@@ -23,16 +23,16 @@ def test_a_table_has_means_differences_and_verdicts(experiments: Here, design: M
         "Weight λ",
         "Seeds",
         "Test accuracy",
-        "Majority class",
         "Difference",
-        "95% interval",
-        "p over seeds (Holm)",
         "Verdict",
         "Seeds needed",
+        "95% interval",
+        "p over seeds (Holm)",
+        "Majority class",
     ]
-    assert rows[0] == ["0.1", "7", "54.3 ± 4.5%", "50.0%", "baseline", "–", "–", "–", "–"]
-    assert rows[1][:5] == ["0.9", "7", "74.3 ± 4.5%", "50.0%", "+20.0"]
-    assert rows[1][6:] == ["0.016", "higher", "enough"]
+    assert rows[0] == ["0.1", "7", "54.3 ± 4.5%", "baseline", "–", "–", "–", "–", "50.0%"]
+    assert rows[1][:6] == ["0.9", "7", "74.3 ± 4.5%", "+20.0", "higher", "enough"]
+    assert rows[1][7:] == ["0.016", "50.0%"]
 
 
 def test_nats_are_not_percentages_and_without_a_baseline_there_are_no_columns_for_it(
@@ -76,8 +76,8 @@ def test_a_reference_is_a_row_of_its_own(experiments: Here, design: Make) -> Non
     experiments.begin(design(baseline={}, reference=reference, axes=axes))
     _, rows = table_rows(shown(experiments))
     assert rows[-1][:4] == ["CE", "–", "2", "52.5 ± 3.5%"]
-    assert rows[-1][5] == "baseline"
-    assert rows[0][5] == "0.0"
+    assert rows[-1][4] == "baseline"
+    assert rows[0][4] == "0.0"
 
 
 def test_every_table_has_the_probe_and_the_majority_class_of_its_split(
@@ -178,8 +178,8 @@ def test_one_seed_has_a_difference_and_no_statistics(experiments: Here, design: 
     experiments.begin(design(seeds=1))
     found = shown(experiments)
     header, rows = table_rows(found)
-    assert header == ["Weight λ", "Seeds", "Test accuracy", "Majority class", "Difference"]
-    assert [row[-1] for row in rows] == ["baseline", "+20.0"]
+    assert header == ["Weight λ", "Seeds", "Test accuracy", "Difference", "Majority class"]
+    assert [row[3] for row in rows] == ["baseline", "+20.0"]
     assert cautions(found) == ["With one seed, a difference may be chance. A test takes at least 6 seeds."]
     assert not re.search(r"±|\bp\b|seeds|Holm", " ".join([*notes(found), *findings(found)]))
 
@@ -192,8 +192,8 @@ def test_no_seeds_are_needed_for_a_difference_of_zero(store: Store, design: Make
     experiments = Here(InstantEngine(store, uneven))
     experiments.begin(design(seeds=2))
     _, rows = table_rows(shown(experiments))
-    assert (rows[1][4], rows[1][-1]) == ("0.0", "–")
-    assert " to " in rows[1][5]  # seeds differ, so an interval exists
+    assert (rows[1][3], rows[1][5]) == ("0.0", "–")
+    assert " to " in rows[1][6]  # seeds differ, so an interval exists
 
 
 def test_pairs_are_counted_where_a_cell_has_more_seeds(experiments: Here, engine: InstantEngine, design: Make) -> None:
@@ -202,7 +202,7 @@ def test_pairs_are_counted_where_a_cell_has_more_seeds(experiments: Here, engine
     engine.store.discard(experiments.table.runs(experiment.id)[0].run_id or "")
     found = shown(experiments)
     _, rows = table_rows(found)
-    assert rows[1][4] == "+20.0 (2 pairs)"
+    assert rows[1][3] == "+20.0 (2 pairs)"
     assert "1 run has no score yet" in " ".join(cautions(found))
 
 
