@@ -264,7 +264,7 @@ def supcon_term(given: TermInput, labels: Tensor, settings: Settings) -> Tensor:
 
 def supcon_lines(given: TermInput, labels: Tensor, settings: Settings) -> ReferenceLines:
     """Return the reference lines. The bound is the mean (or sum) of ln|P| (Khosla et al. 2020, section 3.2.2)."""
-    reduction = str(settings["reduction"])
+    reduction = str(settings.get("reduction", "mean"))
     return contrast_lines(given, labels, lambda positives, _: positives.clamp(min=1).log(), reduction)
 
 

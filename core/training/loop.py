@@ -491,7 +491,9 @@ class _Run:
             attended=self.frames.attended,
         )
         logits = None if by_probe else found.logits.cpu().numpy()
-        agreement = self._agreement(self.encoder, self.phase.config.trainable, self.phase.objective_config)
+        # A branch has another objective from its next step on.
+        objective = objective_at(self.config, max(1, self.step)).objective
+        agreement = self._agreement(self.encoder, self.phase.config.trainable, objective)
         pooled = found.pooled.cpu().numpy()
         yield from self.frames.events(self.step, pooled, logits, found.attention, self.encoder, agreement)
 

@@ -21,7 +21,7 @@ from core.tasks.survey import (
     search,
     word_counts,
 )
-from core.texts.eda import _split
+from core.texts.eda import split_words
 from tests.cases import each
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -74,7 +74,7 @@ class TestLengths:
 
     def test_words_are_those_that_augmentation_changes(self) -> None:
         texts = [*made_texts(2_000), CHINESE, KOREAN, JAPANESE, THAI]
-        assert word_counts(texts) == [len(_split(text)[0]) for text in texts]
+        assert word_counts(texts) == [len(split_words(text)[0]) for text in texts]
 
     def test_a_summary_is_interpolated_between_sorted_lengths(self) -> None:
         lengths = [random.Random(i).randrange(300) for i in range(57)]
