@@ -89,16 +89,11 @@ class ChangedTexts:
         return [Change(name, rate) for name, rate in zip(self.names, self.rates, strict=True)]
 
     @property
+    def predictions(self) -> NDArray[np.int64]:
+        """[1 + K, M] predictions, of the texts first; [1, 0] without a classifier."""
+        return np.vstack([self.plain[None], self.predicted]) if self.plain.size else self.plain[None]
+
+    @property
     def right(self) -> NDArray[np.bool_]:
         """[1 + K, M] whether the prediction is right, of the texts first; [1, 0] without a classifier."""
-        predictions = np.vstack([self.plain[None], self.predicted])
-        return predictions == self.labels if self.plain.size else np.zeros((1, 0), bool)
-
-
-def accuracy(right: NDArray[np.bool_]) -> tuple[float, float, float]:
-    """Return the share of right predictions with its 95 % Wilson interval: (share, low, high)."""
-    from scipy.stats import binomtest
-
-    count = int(right.sum())
-    interval = binomtest(count, len(right)).proportion_ci(0.95, method="wilson")
-    return count / len(right), float(interval.low), float(interval.high)
+        return self.predictions == self.labels if self.plain.size else np.zeros((1, 0), bool)

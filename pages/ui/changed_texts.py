@@ -9,11 +9,12 @@ import pandas as pd
 import streamlit as st
 
 from core.artifacts.cache import read
-from core.artifacts.changed_texts import CHANGED_TEXTS, TEXTS_MAX, Change, ChangedTexts, accuracy
+from core.artifacts.changed_texts import CHANGED_TEXTS, TEXTS_MAX, Change, ChangedTexts
 from core.artifacts.weights import weight_stamps
 from core.messages import N_, _, ngettext, sentences
 from core.quantities import percent
 from core.representation.agreement import agreement
+from core.representation.recall import recall
 from core.store import RunRecord, Status, Store
 from core.tasks.listing import csv_file
 from pages.ui.address import ON, Compare, Explore
@@ -96,8 +97,8 @@ def robustness(store: Store, runs: Sequence[Compared]) -> bool:
     if pair:
         words.append(
             _(
-                "p: McNemar's exact test of this pair of runs on these texts; with so many rows, some p below 0.05 "
-                "are due to chance."
+                "p: McNemar's exact test of this pair of runs on these texts. Of twenty such tests, about one has p "
+                "below 0.05 by chance."
             )
         )
     st.caption(sentences(words))
@@ -164,7 +165,8 @@ def _table(found: ChangedTexts) -> list[dict[str, str]]:
         if found.plain.size:
             row[N_("Flipped predictions")] = flips
         if found.plain.size:
-            right, low, high = map(percent, accuracy(found.right[place]))
+            _rows, *numbers = recall(found.labels, found.predictions[place], found.labels.tolist())
+            right, low, high = map(percent, numbers)
             row[N_("Accuracy")] = _("{share} ({low} to {high})", share=right, low=low, high=high)
         rows.append(row)
     return rows

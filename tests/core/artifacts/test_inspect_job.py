@@ -11,7 +11,7 @@ import torch
 
 from core.artifacts import inspect_job
 from core.artifacts.cache import read
-from core.artifacts.changed_texts import CHANGED_TEXTS, ChangedTexts, accuracy, changes
+from core.artifacts.changed_texts import CHANGED_TEXTS, ChangedTexts, changes
 from core.artifacts.inspect_job import job
 from core.artifacts.layers import layer_numbers, layer_vectors
 from core.artifacts.measures import read_similarity
@@ -391,14 +391,6 @@ def test_a_classifier_that_never_learned_predicts_nothing(
     found = read(ChangedTexts, store.run_folder(run.id) / CHANGED_TEXTS)
     assert (found.plain.size, found.predicted.size, found.right.size) == (0, 0, 0)
     assert found.cosines.shape[2] == len(found.labels)
-
-
-def test_the_interval_of_an_accuracy_is_that_of_wilson() -> None:
-    # Wilson 1927 for 8 of 10 at z = 1.959964.
-    z, n, share = 1.959964, 10, 0.8
-    middle = (share + z**2 / (2 * n)) / (1 + z**2 / n)
-    half = z / (1 + z**2 / n) * (share * (1 - share) / n + z**2 / (4 * n**2)) ** 0.5
-    np.testing.assert_allclose(accuracy(np.arange(10) < 8), (share, middle - half, middle + half), atol=1e-6)
 
 
 def test_the_budget_leaves_weights_alone_while_a_job_reads_them(
