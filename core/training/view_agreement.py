@@ -12,7 +12,7 @@ from core.encoders.model import Encoder
 from core.encoders.packing import Tokens
 from core.training.checkpoints import random_states, restore_random_states
 
-# The draws are the same at every frame, so that a curve over frames has no noise of its own.
+# All frames use the same draws, so that a curve over frames has no noise from dropout.
 SEED = 0
 
 
