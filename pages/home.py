@@ -94,7 +94,7 @@ def _replay() -> None:
     map_view(
         replay_panels(name),
         key="home.map",
-        height="min(max(20rem, 100dvh - 24.5rem), 52vw)",
+        height="min(max(18rem, 100dvh - 26rem), 52vw)",
         description=_(
             "A replay: the map of {count} texts during fine-tuning.",
             count=f"{len(replay(name).probe.ids):,}",

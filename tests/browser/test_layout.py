@@ -7,9 +7,10 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from core.artifacts.replay import read_replay
+from core.artifacts.replay import open_replay, read_replay
 from core.artifacts.shipped import SHIPPED
 from core.config.score_source import score_note
+from core.store import Store
 from tests.browser.conftest import Server
 from tests.browser.seen import PHONE, PLAYER, WIDE, bottom, fits, quiet, resized
 
@@ -39,6 +40,22 @@ def test_the_map_of_long_texts_is_large_and_a_phone_wide_enough(
         assert fits(page), address
         resized(page, *PHONE)
         assert fits(page), address
+
+
+@pytest.mark.slow
+def test_six_maps_and_their_player_fit_on_a_laptop(page: Page, server: Server, server_store: Store) -> None:
+    names = ("ce", "ce-scl", "ce-scl-sharp", "r-drop", "token-scl", "exploded")
+    runs = [open_replay(server_store, SHIPPED[name].path) for name in names]
+    opened(page, f"{server.url}/compare?runs={','.join(runs)}", WIDE[0])
+    expect(page.locator(STAGE)).to_have_count(len(names))
+    player = page.locator(PLAYER).bounding_box()
+    assert player is not None
+    assert player["y"] + player["height"] <= WIDE[0][1]
+    for stage in page.locator(STAGE).all():
+        box = stage.bounding_box()
+        assert box is not None
+        assert box["height"] >= 180
+        assert box["y"] + box["height"] <= player["y"]
 
 
 def test_home_shows_two_replays_in_step_with_their_numbers(page: Page, server: Server) -> None:

@@ -42,7 +42,7 @@ VIEWS = {
 }
 # Heights of a map in one row and in two: they fill the screen below header and controls, unless they become too small.
 MOST_IN_A_ROW = 3
-ONE_ROW, LOWER = "clamp(18rem, 100dvh - 20rem, 44rem)", "clamp(15rem, (100dvh - 24rem) / 2, 340px)"
+ONE_ROW, LOWER = "clamp(18rem, 100dvh - 20rem, 44rem)", "clamp(11rem, (100dvh - 21.5rem) / 2, 340px)"
 MOST_ROWS = 1_000
 # Translators: parts of a data set, of one of which a text is.
 SPLITS = {VALIDATION: N_("validation"), TRAIN: N_("train")}
