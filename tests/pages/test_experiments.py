@@ -190,6 +190,13 @@ class TestSetUp:
         assert "new" not in app.query_params
         assert experiment.title == "R-Drop, one or two stages"
 
+    def test_a_first_look_starts_every_cell_with_one_seed(self, opened: Pages, folder: Path) -> None:
+        app = opened("experiments", new="layers")
+        widget(app, "experiment.one_seed").click().run()
+        [experiment] = ExperimentTable(folder).experiments()
+        design = parse_design(experiment.design)
+        assert (design.seeds, len(design.cells)) == ((0,), 13)
+
     def test_a_grid_is_read_from_its_address(self, opened: Pages) -> None:
         app = opened(
             "experiments",

@@ -111,13 +111,24 @@ def _launch_card(engine: Engine, design: Design | None, problem: str) -> None:
                     needed=needed,
                 )
             )
-    if st.button(
+    start = st.button(
         _("Start the experiment"),
         type="primary",
         icon=":material/science:",
         width="stretch",
         disabled=found is None,
-    ):
+    )
+    if design is not None and found is not None and len(design.seeds) > 1:
+        time = duration(found.seconds / len(slots()) / len(design.seeds))
+        if st.button(
+            _("Start with one seed, about {time}", time=time),
+            help=_("A first look at every cell. You can add the other seeds later."),
+            icon=":material/timer:",
+            width="stretch",
+            key="experiment.one_seed",
+        ):
+            start, design = True, design.model_copy(update={"seeds": design.seeds[:1]})
+    if start:
         assert design is not None
         with show_errors(words=problem_text):
             Experiments.EXPERIMENT.put(open_experiments(engine).begin(design, visitor().id))
