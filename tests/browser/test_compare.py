@@ -55,6 +55,7 @@ def picture(page: Page, panel: int) -> str:
     return str(page.evaluate(f"{PANELS}[{panel}].canvas.toDataURL()"))
 
 
+@pytest.mark.slow
 def test_a_selection_on_one_map_applies_to_all_and_survives_a_reload(
     page: Page, server: Server, pair: list[str]
 ) -> None:
@@ -98,6 +99,7 @@ def test_a_selection_on_one_map_applies_to_all_and_survives_a_reload(
     )
 
 
+@pytest.mark.slow
 def test_hostile_names_and_texts_are_shown_and_never_run(page: Page, server: Server, pair: list[str]) -> None:
     alerts: list[str] = []
     page.on("dialog", lambda dialog: alerts.append(dialog.message))

@@ -125,6 +125,7 @@ def test_rows_are_downloaded_and_the_views_of_one_are_marked(page: Page, server:
     assert views.locator("td").first.inner_text() == heard[-1]
 
 
+@pytest.mark.slow
 def test_hostile_rows_are_text_and_nothing_else(phone: Page, server: Server, hostile_task: str) -> None:
     alerts: list[str] = []
     phone.on("dialog", lambda dialog: alerts.append(dialog.message))

@@ -180,6 +180,7 @@ def test_forces_draw_arrows_and_follow_the_temperature(page: Page, server: Serve
     nothing_ran(page)
 
 
+@pytest.mark.slow
 def test_a_typed_sentence_is_placed_in_every_frame(page: Page, server: Server, hostile_run: str) -> None:
     opened(page, server, hostile_run)
     page.get_by_role("button", name="Type a sentence").click()

@@ -53,6 +53,7 @@ def test_a_section_shows_its_values_in_its_title_and_stays_open_when_they_change
     expect(steps).to_be_visible()
 
 
+@pytest.mark.slow
 def test_a_config_file_fills_a_form_that_showed_something_else(page: Page, server: Server) -> None:
     """A browser keeps the value of a widget as long as its key stays the same."""
     page.goto(f"{server.url}/fine_tune?set=seed%3D5")

@@ -51,6 +51,7 @@ def fill(page: Page, label: str, value: str) -> None:
     quiet(page)
 
 
+@pytest.mark.slow
 def test_a_run_on_an_uploaded_file_takes_a_turned_knob(
     student: Page, server: Server, server_store: Store, library: TaskLibrary, tmp_path: Path
 ) -> None:

@@ -116,6 +116,7 @@ def answers(page: Page, store: Store, lesson: Lesson, block: Check, key: str) ->
         expect(panel(page).get_by_text(said).last).to_be_visible()
 
 
+@pytest.mark.slow
 def test_answers_outlive_a_reload_and_a_lesson_resumes_until_they_are_forgotten(page: Page, server: Server) -> None:
     settled(page, f"{server.url}/loss_lab?lesson=margin.1&a=ce_1_0.1_0.5")
     # A press is lost if its button is replaced or moves before the release.

@@ -154,6 +154,7 @@ def hide(page: Page, hidden: bool) -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_hidden_tab_sends_no_requests(page: Page, server: Server, server_store: Store, going: str) -> None:
     page.goto(f"{server.url}/fine_tune?run={going}")
     drawn(page, CURVES)
@@ -203,6 +204,7 @@ def test_knobs_pause_and_resume_from_the_page(page: Page, server: Server, server
     wait_for(server_store, run_id, lambda run: run.status.ended)
 
 
+@pytest.mark.slow
 def test_hostile_texts_are_shown_and_never_run(page: Page, server: Server, hostile_run: str) -> None:
     alerts: list[str] = []
     page.on("dialog", lambda dialog: alerts.append(dialog.message))

@@ -41,6 +41,7 @@ def texts(page: Page) -> list[str]:
     return page.locator(".token-text").evaluate_all("nodes => nodes.map(node => node.outerHTML)")
 
 
+@pytest.mark.slow
 def test_hostile_texts_stay_text_and_the_address_restores_the_view(
     page: Page, browser: Browser, server: Server, run: RunRecord
 ) -> None:

@@ -50,6 +50,7 @@ def known_as(page: Page, url: str) -> str:
     return found[0]
 
 
+@pytest.mark.slow
 def test_three_tabs_opened_at_once_are_one_visitor(shared_server: Server, browser: Browser) -> None:
     context = browser.new_context()
     tabs = [context.new_page() for _ in range(3)]

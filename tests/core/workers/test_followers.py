@@ -42,6 +42,7 @@ def following(store: Store, run_id: str) -> list[psutil.Process]:
     return found
 
 
+@pytest.mark.slow
 def test_a_run_in_two_processes_finishes_and_leaves_none_behind(engine: LocalEngine, draft: Draft) -> None:
     """Run without a warm process too, so that the worker starts directly."""
     assert engine.store.warm_process(RUNS) is None
