@@ -30,10 +30,18 @@ from core.config import (
     TaskConfig,
 )
 from core.config.plan import Plan, default_frame_steps, frame_steps, plan_phase
-from core.errors import ConfigError, TaskError, quote_value
+from core.config.run import translation_models
+from core.errors import ConfigError, EncoderError, TaskError, quote_value
 from core.messages import Message, Text
 from core.models.own_pooling import own_pooling
-from core.models.source import EncoderShape, bundled_note, encoder_shape, is_local
+from core.models.source import (
+    TRANSLATION_MODEL,
+    EncoderShape,
+    bundled_note,
+    encoder_shape,
+    is_available,
+    is_local,
+)
 from core.parameters import EMBEDDINGS
 from core.tasks import TaskData, load_task
 from core.tasks.batches import CLASSES_AT_ONCE, SMALLEST_BALANCED
@@ -138,6 +146,21 @@ def prepare(
         config = config.model_copy(update={"precision": "bfloat16" if bfloat16 else "float32"})
     config = config.model_copy(update={"probe": _probe(probe, config.steps, data, gpu)})
     return config.model_copy(update={"checkpoint": _checkpoint(config, shape)}), data
+
+
+def check_models(config: RunConfig) -> None:
+    """Check that the encoder and the translation models of a run are on this machine, or that the Hub answers.
+
+    Raises: EncoderError, or ConfigError for an invalid name.
+    """
+    encoder_shape(config.encoder.id)
+    missing = [name for name in translation_models(config) if not is_available(name, TRANSLATION_MODEL)]
+    if missing:
+        raise EncoderError(
+            "The translation models {names} are not on this machine and the Hub cannot be reached: connect to the "
+            "internet, give their local folders, or use the bundled paraphrases instead.",
+            names=tuple(map(quote_value, missing)),
+        )
 
 
 def _expanded(path: str) -> str:
