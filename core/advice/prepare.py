@@ -43,9 +43,10 @@ from core.models.source import (
     is_local,
 )
 from core.parameters import EMBEDDINGS
-from core.tasks import TaskData, load_task
+from core.tasks import TASKS, TaskData, load_task
 from core.tasks.batches import CLASSES_AT_ONCE, SMALLEST_BALANCED
 from core.texts.eda import eda
+from core.texts.paraphrases import PARAPHRASED, have_paraphrases
 
 Load = Callable[[TaskConfig, int], TaskData]
 
@@ -123,7 +124,10 @@ def prepare(
         found["sampler"] = default_sampler(len(data.classes))
     task = task.model_copy(update=found)
     counted_phases = _with_tokens(draft.phases, encoder, data)
-    learned = data.with_more(data.train.texts, data.train.seconds) if task.back_translation is not None else data
+    _check_paraphrases(draft, data)
+    learned = data.with_paraphrases(task.paraphrases)
+    if task.back_translation is not None:
+        learned = learned.with_more(learned.train.texts, learned.train.seconds)
     # With one phase, a message names a field without its phase.
     two = len(draft.phases) > 1
     phases = tuple(
@@ -241,6 +245,22 @@ def _replacement_problems(plan: Plan, data: TaskData) -> Iterator[Problem]:
             "duplicate or swap words instead."
         )
         yield "eda.operation", "replace", remedy
+
+
+def _check_paraphrases(draft: RunConfig, data: TaskData) -> None:
+    """Check that every training text has the paraphrase that the run reads. Raises: ConfigError."""
+    task, terms = draft.task, (term for objective in draft.objectives for term in objective.terms)
+    is_view = any(view.view == "paraphrase" for term in terms for view in term.views)
+    is_added = task.paraphrases != "none"
+    known = have_paraphrases([*data.train.texts, *(data.train.seconds or ())])
+    if (is_view or is_added) and not (known and not (is_view and (is_added or task.back_translation is not None))):
+        raise ConfigError(
+            "views" if is_view else "task.paraphrases",
+            "paraphrase" if is_view else task.paraphrases,
+            "only the original texts of {tasks} have paraphrases; choose one of these tasks without text noise or "
+            "added texts, or leave paraphrases out.",
+            tasks=tuple(Message(TASKS[name].label) for name in PARAPHRASED),
+        )
 
 
 def _trainable_problems(phase: PhaseConfig, shape: EncoderShape) -> Iterator[Problem]:
