@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from contextlib import closing
 from typing import Any
 
@@ -17,10 +18,12 @@ from core.artifacts.layers import layer_numbers, layer_vectors
 from core.artifacts.measures import read_similarity
 from core.artifacts.sentence import Deletions, EndTexts, deletions_path, read_inspected
 from core.artifacts.weights import load_at
+from core.config import TaskConfig
 from core.encoders.taps import Taps
 from core.errors import ConfigError, RunNotFoundError, StoreError, TaskError
 from core.store import RunRecord, Store, TaskLibrary
 from core.store.budget import WEIGHTS_LOCK, keep_within
+from core.tasks import TASKS, load_task
 from core.tasks.rows import Rows
 from core.weight_files import snapshot_path
 from core.workers import Cancelled
@@ -344,7 +347,7 @@ def test_changed_texts_are_compared_with_the_texts_as_the_encoder_reads_each_alo
     assert found.labels.tolist() == [test.labels[row] for row in rows]
     kinds = set()
     for place, change in enumerate(found.changes):
-        if change.rate is None:
+        if not change.is_of_words:
             assert found.changed[place].all()
             continue
         for column, row in enumerate(rows):
@@ -363,6 +366,31 @@ def test_changed_texts_are_compared_with_the_texts_as_the_encoder_reads_each_alo
     assert {("typos", True), ("delete", True)} <= kinds
 
 
+def test_changed_texts_include_paraphrases_if_the_test_texts_have_them(
+    store: Store, run: RunRecord, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    films, path = load_task(TaskConfig(id="film_reviews"), 0), store.run_folder(run.id) / CHANGED_TEXTS
+    with (TASKS["film_reviews"].folder / "paraphrases.csv").open(encoding="utf-8", newline="") as file:
+        of = {row["text"]: row for row in csv.DictReader(file)}
+    monkeypatch.setattr(inspect_job, "TEXTS_MAX", 5)
+    monkeypatch.setattr(TaskSource, "rows_of", lambda *_: films)
+    path.unlink(missing_ok=True)
+    asked(store, run, "changes")
+    found = read(ChangedTexts, path)
+    path.unlink()
+    encoder, tokenizer = load_at(store, run, run.steps)
+    texts = [films.test.texts[row] for row in np.linspace(0, len(films.test) - 1, 5).round().astype(int)]
+    for strength in ("weak", "strong"):
+        place = found.names.index(f"{strength}_paraphrase")
+        assert found.changed[place].all()
+        for column, text in enumerate(texts):
+            with torch.inference_mode():
+                first, second = (encoder.pooled(tokenizer([one]))[0] for one in (text, of[text][strength]))
+            cosine = float(first @ second / first.norm() / second.norm())
+            np.testing.assert_allclose(found.cosines[1, place, column], cosine, atol=1e-5)
+    assert not {"weak_paraphrase", "strong_paraphrase"} & {change.name for change in changes(["No such text."])}
+
+
 def test_views_of_the_input_differ_from_the_text_and_leave_the_shared_encoder_as_it_was(
     store: Store, run: RunRecord
 ) -> None:
@@ -372,8 +400,8 @@ def test_views_of_the_input_differ_from_the_text_and_leave_the_shared_encoder_as
     with torch.inference_mode():
         plain = encoder.pooled(tokenizer(texts))
     drawn = {}
-    for change in changes():
-        if change.rate is None:
+    for change in changes([]):
+        if not change.is_of_words:
             drawn[change.name], _ = inspect_job._pooled_changed(encoder, tokenizer, texts, change, "float32")
             assert (drawn[change.name] - plain).abs().amax(1).min() > 1e-4, change.name
             again, _ = inspect_job._pooled_changed(encoder, tokenizer, texts, change, "float32")
