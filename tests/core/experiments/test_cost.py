@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import huggingface_hub
 import pytest
 
 from core.advice.estimate import assumed_flops, estimate
@@ -73,7 +72,7 @@ def test_an_experiment_whose_models_are_missing_is_refused_as_a_whole(
     experiments: Here, design: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(source, "hub_answers", lambda: False)
-    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
     translated = {"axes": [{"setting": "task.back_translation", "values": [None, 0.3]}], "baseline": {}}
     encoders = {"axes": [{"setting": "encoder.id", "values": [design().base.encoder.id, "a/b"]}], "baseline": {}}
     for made, named in (
