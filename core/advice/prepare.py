@@ -252,8 +252,10 @@ def _check_paraphrases(draft: RunConfig, data: TaskData) -> None:
     task, terms = draft.task, (term for objective in draft.objectives for term in objective.terms)
     is_view = any(view.view == "paraphrase" for term in terms for view in term.views)
     is_added = task.paraphrases != "none"
-    known = have_paraphrases([*data.train.texts, *(data.train.seconds or ())])
-    if (is_view or is_added) and not (known and not (is_view and (is_added or task.back_translation is not None))):
+    if not (is_view or is_added):
+        return
+    has_others = is_view and (is_added or task.back_translation is not None)
+    if has_others or not have_paraphrases([*data.train.texts, *(data.train.seconds or ())]):
         raise ConfigError(
             "views" if is_view else "task.paraphrases",
             "paraphrase" if is_view else task.paraphrases,

@@ -257,7 +257,9 @@ BACK_TRANSLATION = ViewEntry(
 PARAPHRASE = ViewEntry(
     name="paraphrase",
     label=N_("Paraphrase"),
-    summary=N_("Replaces the text by its bundled paraphrase; film reviews and natural language inference have them."),
+    summary=N_(
+        "Replaces the text by its paraphrase. Film reviews and natural language inference come with paraphrases."
+    ),
     source=N_("written for this project, after CERT: Fang et al. 2020, arXiv:2005.12766"),
     kind="text",
     parameters=(

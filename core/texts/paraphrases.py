@@ -40,7 +40,7 @@ def paraphrase_view(text: str, settings: Settings, rng: Generator) -> str:
 
 @cache
 def _paraphrases() -> Mapping[str, Mapping[str, str]]:
-    found = {}
+    found: dict[str, dict[str, str]] = {}
     for path in FILES:
         with path.open(encoding="utf-8", newline="") as file:
             found |= {row["text"]: row for row in csv.DictReader(file)}

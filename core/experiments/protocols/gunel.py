@@ -102,8 +102,8 @@ ENTRIES = (
         published=NOISE,
         differs=N_(
             "The paper adds machine back-translations, whose errors grow with T. Here each training text gets one "
-            "paraphrase that was written for this project and keeps its meaning: strong ones change more words, but "
-            "they are not noise. No translation model is needed."
+            "paraphrase that was written for this project and should keep the meaning: a strong one changes most "
+            "words, but adds few errors. No translation model is needed."
         ),
     ),
     Protocol(
