@@ -29,7 +29,8 @@ from core.weight_files import snapshot_path
 from core.workers import Cancelled
 from core.workers.run_rows import TaskSource
 from tests.cases import each
-from tests.core.artifacts.made import silent
+from tests.core.artifacts.made import MORE, recorded, silent
+from tests.core.training.made import Draft
 
 TEXT = "the film was lovely and its music felt warm"
 
@@ -165,6 +166,14 @@ def test_the_last_layer_is_the_frame_bit_by_bit(store: Store, run: RunRecord, pa
     asked(store, pair_run, "layers", step=0)
     last = layer_vectors(store.run_folder(pair_run.id), 0, 2)
     np.testing.assert_allclose(last, store.embeddings(pair_run.id, 0), atol=3e-6)
+
+
+def test_layers_are_those_of_the_paraphrases_on_the_map(elsewhere: Store, draft: Draft) -> None:
+    task = {"id": "film_reviews", "path": None, "train_size": 24, "validation_size": 8, "paraphrases": "weak"}
+    run = recorded(elsewhere, draft(task=task, more=MORE))
+    asked(elsewhere, run, "layers", step=run.steps)
+    last = layer_vectors(elsewhere.run_folder(run.id), run.steps, 2)
+    np.testing.assert_allclose(last, elsewhere.embeddings(run.id, run.steps), atol=3e-6)
 
 
 # Deletions
