@@ -1,11 +1,12 @@
-"""Checks of the promises of the bundled tasks: counts, lengths, baselines, repeated phrases, near-duplicates.
+"""Checks of the promises of the bundled tasks: counts, lengths, baselines, phrases, near-duplicates, paraphrases.
 
     python -m benchmarks.check_data [TASK ...] [--no-write]
 
 Baselines are logistic regressions (scikit-learn, C = 1) trained on the training split. The linear probe uses the
 bundled encoder's mean of tokens, at most 256, with a pair encoded together. Phrases and near-duplicates are counted
-across the files of all tasks. The script writes the figures between two HTML comments of each data card; a second run
-changes nothing. The exit status is 1 if a promise is broken, with a message for each.
+across the files of all tasks. Paraphrases are compared with their texts by words and by the same encoder. The script
+writes the figures between two HTML comments of each data card; a second run changes nothing. The exit status is 1 if a
+promise is broken, with a message for each.
 """
 
 from __future__ import annotations
@@ -109,12 +110,17 @@ class Task:
 
 @dataclass(slots=True)
 class Figures:
-    """Figures of a task: accuracies (test split, cross-validation) by model, and broken promises."""
+    """Figures of a task: accuracies (test split, cross-validation) by model, paraphrases, and broken promises.
+
+    Attributes:
+        paraphrases: by strength, shares of words changed and cosines with the texts, each [N].
+    """
 
     accuracy: dict[str, tuple[float, float]] = field(default_factory=dict)
     leaning: list[str] = field(default_factory=list)
     most_shared: int = 0
     alike: int = 0
+    paraphrases: dict[str, tuple[Any, Any]] = field(default_factory=dict)
     broken: list[str] = field(default_factory=list)
 
 
@@ -197,7 +203,7 @@ def majority_rate(rows: Sequence[Row]) -> float:
     return max(Counter(row.label for row in rows).values()) / len(rows)
 
 
-def probe_vectors(task: Task) -> Any:
+def probe_vectors(texts: Sequence[str | tuple[str, str]]) -> Any:
     """[N, H]: mean of tokens of the bundled encoder without fine-tuning."""
     import torch
 
@@ -205,9 +211,8 @@ def probe_vectors(task: Task) -> Any:
     from core.models.source import BUNDLED
 
     torch.set_num_threads(1)  # fixes the order of sums, so that all digits are reproducible
-    encoder, tokenizer = load_encoder(BUNDLED, classes=task.labels, pooling="mean", max_length=MAX_TOKENS)
+    encoder, tokenizer = load_encoder(BUNDLED, classes=("0", "1"), pooling="mean", max_length=MAX_TOKENS)
     encoder.eval()
-    texts = [row.text if row.text_b is None else (row.text, row.text_b) for row in task.rows]
     with torch.no_grad():
         parts = [encoder.pooled(tokenizer(texts[i : i + 32])) for i in range(0, len(texts), 32)]
     return torch.cat(parts).numpy()
@@ -269,6 +274,36 @@ def near_duplicates(tasks: Sequence[Task]) -> Iterator[tuple[float, tuple[str, s
                 yield float(cosine), texts[i], texts[j]
 
 
+# Paraphrases
+
+
+def paraphrase_figures(task: Task) -> dict[str, tuple[Any, Any]]:
+    """By strength, the share of words changed and the cosine with the text, each [N]; empty without paraphrases."""
+    path = FOLDER / task.name / "paraphrases.csv"
+    if not path.exists():
+        return {}
+    with path.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    texts, *others = ([row[column] for row in rows] for column in ("text", "weak", "strong"))
+    vectors = [probe_vectors(side) for side in (texts, *others)]
+    plain, *changed = (one / np.linalg.norm(one, axis=1, keepdims=True) for one in vectors)
+    shares = [[word_distance(*map(words, both)) for both in zip(texts, side, strict=True)] for side in others]
+    return {
+        strength: (np.array(share), (plain * one).sum(1))
+        for strength, share, one in zip(("weak", "strong"), shares, changed, strict=True)
+    }
+
+
+def word_distance(first: Sequence[str], second: Sequence[str]) -> float:
+    """Edit distance of two sequences of words, divided by the length of the longer one."""
+    row = list(range(len(second) + 1))
+    for i, word in enumerate(first, 1):
+        last, row[0] = row[0], i
+        for j, other in enumerate(second, 1):
+            last, row[j] = row[j], min(last + (word != other), row[j] + 1, row[j - 1] + 1)
+    return row[-1] / max(1, len(first), len(second))
+
+
 # Broken promises
 
 
@@ -326,9 +361,10 @@ def measured(task: Task) -> Figures:
     found.accuracy["majority class"] = (majority_rate(task.test), majority_rate(task.rows))
     for name, (features, model) in baselines(task).items():
         found.accuracy[name] = accuracies(task, features(task.rows), model)
-    vectors = probe_vectors(task)
+    vectors = probe_vectors([row.text if row.text_b is None else (row.text, row.text_b) for row in task.rows])
     found.accuracy["linear probe"] = accuracies(task, vectors, lambda: LogisticRegression(max_iter=3000))
     found.leaning = leaning_words(task)
+    found.paraphrases = paraphrase_figures(task)
     found.broken = [*broken_counts(task, promise), *broken_baselines(found, promise.words_decide), *broken_words(found)]
     return found
 
@@ -349,6 +385,7 @@ def add_shared(figures: Mapping[str, Figures], tasks: Sequence[Task]) -> None:
 def section(task: Task, figures: Figures) -> str:
     """Measured section of a data card."""
     parts = [WRITTEN, counts_table(task), accuracy_table(task, figures), findings(figures)]
+    parts += [paraphrase_table(figures)] if figures.paraphrases else []
     return "\n".join([BEGIN, "\n\n".join(parts), END])
 
 
@@ -383,6 +420,20 @@ def findings(figures: Figures) -> str:
 - Largest number of rows, across all tasks, that share a run of {RUN_WORDS} words: {figures.most_shared}.
 - Pairs of texts, across all tasks, with a cosine of character 3- to 5-grams above {ALIKE}:
   {figures.alike or "none"}."""
+
+
+def paraphrase_table(figures: Figures) -> str:
+    count = len(figures.paraphrases["weak"][0])
+    lines = "\n".join(
+        f"| {strength} | {np.median(share):.0%} | {np.median(cosine):.3f} | {np.quantile(cosine, 0.05):.3f} |"
+        for strength, (share, cosine) in figures.paraphrases.items()
+    )
+    return f"""| paraphrase | words changed, median | cosine with the text, median | cosine, 5% quantile |
+|---|---|---|---|
+{lines}
+
+Of the {count:,} texts in `paraphrases.csv`. Words changed: edit distance in words, divided by the
+words of the longer text. Cosine: of the means of tokens of all-MiniLM-L6-v2 without fine-tuning."""
 
 
 def write_card(path: Path, text: str) -> bool:

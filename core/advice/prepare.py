@@ -30,14 +30,23 @@ from core.config import (
     TaskConfig,
 )
 from core.config.plan import Plan, default_frame_steps, frame_steps, plan_phase
-from core.errors import ConfigError, TaskError, quote_value
+from core.config.run import translation_models
+from core.errors import ConfigError, EncoderError, TaskError, quote_value
 from core.messages import Message, Text
 from core.models.own_pooling import own_pooling
-from core.models.source import EncoderShape, bundled_note, encoder_shape, is_local
+from core.models.source import (
+    TRANSLATION_MODEL,
+    EncoderShape,
+    bundled_note,
+    encoder_shape,
+    is_available,
+    is_local,
+)
 from core.parameters import EMBEDDINGS
-from core.tasks import TaskData, load_task
+from core.tasks import TASKS, TaskData, load_task
 from core.tasks.batches import CLASSES_AT_ONCE, SMALLEST_BALANCED
 from core.texts.eda import eda
+from core.texts.paraphrases import PARAPHRASED, have_paraphrases
 
 Load = Callable[[TaskConfig, int], TaskData]
 
@@ -115,7 +124,10 @@ def prepare(
         found["sampler"] = default_sampler(len(data.classes))
     task = task.model_copy(update=found)
     counted_phases = _with_tokens(draft.phases, encoder, data)
-    learned = data.with_more(data.train.texts, data.train.seconds) if task.back_translation is not None else data
+    _check_paraphrases(draft, data)
+    learned = data.with_paraphrases(task.paraphrases)
+    if task.back_translation is not None:
+        learned = learned.with_more(learned.train.texts, learned.train.seconds)
     # With one phase, a message names a field without its phase.
     two = len(draft.phases) > 1
     phases = tuple(
@@ -138,6 +150,21 @@ def prepare(
         config = config.model_copy(update={"precision": "bfloat16" if bfloat16 else "float32"})
     config = config.model_copy(update={"probe": _probe(probe, config.steps, data, gpu)})
     return config.model_copy(update={"checkpoint": _checkpoint(config, shape)}), data
+
+
+def check_models(config: RunConfig) -> None:
+    """Check that the encoder and the translation models of a run are on this machine, or that the Hub answers.
+
+    Raises: EncoderError, or ConfigError for an invalid name.
+    """
+    encoder_shape(config.encoder.id)
+    missing = [name for name in translation_models(config) if not is_available(name, TRANSLATION_MODEL)]
+    if missing:
+        raise EncoderError(
+            "The translation models {names} are not on this machine and the Hub cannot be reached: connect to the "
+            "internet, give their local folders, or use the bundled paraphrases instead.",
+            names=tuple(map(quote_value, missing)),
+        )
 
 
 def _expanded(path: str) -> str:
@@ -218,6 +245,24 @@ def _replacement_problems(plan: Plan, data: TaskData) -> Iterator[Problem]:
             "duplicate or swap words instead."
         )
         yield "eda.operation", "replace", remedy
+
+
+def _check_paraphrases(draft: RunConfig, data: TaskData) -> None:
+    """Check that every training text has the paraphrase that the run reads. Raises: ConfigError."""
+    task, terms = draft.task, (term for objective in draft.objectives for term in objective.terms)
+    is_view = any(view.view == "paraphrase" for term in terms for view in term.views)
+    is_added = task.paraphrases != "none"
+    if not (is_view or is_added):
+        return
+    has_others = is_view and (is_added or task.back_translation is not None)
+    if has_others or not have_paraphrases([*data.train.texts, *(data.train.seconds or ())]):
+        raise ConfigError(
+            "views" if is_view else "task.paraphrases",
+            "paraphrase" if is_view else task.paraphrases,
+            "only the original texts of {tasks} have paraphrases; choose one of these tasks without text noise or "
+            "added texts, or leave paraphrases out.",
+            tasks=tuple(Message(TASKS[name].label) for name in PARAPHRASED),
+        )
 
 
 def _trainable_problems(phase: PhaseConfig, shape: EncoderShape) -> Iterator[Problem]:

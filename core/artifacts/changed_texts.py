@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -15,6 +16,7 @@ from core.catalogue.views import EDA, VIEWS
 from core.events import FloatArray
 from core.messages import N_
 from core.texts.eda import CHANGES, eda, row_generator, stream
+from core.texts.paraphrases import have_paraphrases, paraphrase
 from core.texts.typos import typos
 
 CHANGED_TEXTS = "changed-texts.safetensors"
@@ -23,12 +25,18 @@ TEXTS_MAX = 400
 # Shares of the words that change.
 RATES = (0.1, 0.2, 0.4)
 TYPOS = "typos"
+PARAPHRASES = {"weak_paraphrase": N_("Weak paraphrase"), "strong_paraphrase": N_("Strong paraphrase")}
 
 Text = str | tuple[str, str]
 
 
 class Change(NamedTuple):
-    """A change of a text. Attributes: name: TYPOS, an operation of EDA or a view; rate: None for a view's defaults."""
+    """A change of a text.
+
+    Attributes:
+        name: TYPOS, an operation of EDA, a key of PARAPHRASES, or a view.
+        rate: share of the words that change; None for paraphrases, and for views, which use their defaults.
+    """
 
     name: str
     rate: float | None
@@ -38,23 +46,36 @@ class Change(NamedTuple):
         """The label, marked for translation."""
         if self.name == TYPOS:
             return N_("Typos")
+        if self.name in PARAPHRASES:
+            return PARAPHRASES[self.name]
         return dict(EDA.parameters[0].choices or {}).get(self.name) or VIEWS[self.name].label
 
+    @property
+    def is_of_words(self) -> bool:
+        """True if it changes the text, which is then encoded as usual; False for a view in the encoder."""
+        return self.rate is not None or self.name in PARAPHRASES
+
     def apply(self, text: Text, row: int) -> Text:
-        """Return the changed text. A pair's texts are changed with one generator, as in training."""
-        assert self.rate is not None
+        """Return the changed text, for a change of words. A pair's texts share one generator, as in training."""
         rng, changed = row_generator(0, 0, row, stream(self.name)), []
         for side in (text,) if isinstance(text, str) else text:
-            if self.name == TYPOS:
+            if self.rate is None:
+                changed.append(paraphrase(side, self.name.removesuffix("_paraphrase")))
+            elif self.name == TYPOS:
                 changed.append(typos(side, rate=self.rate, rng=rng))
             else:
                 changed.append(eda(side, operation=self.name, rate=self.rate, rng=rng))
         return changed[0] if isinstance(text, str) else (changed[0], changed[1])
 
 
-def changes() -> list[Change]:
-    """Return changes of words at several rates, and the views of tokens and embeddings with their default settings."""
+def changes(texts: Sequence[str]) -> list[Change]:
+    """Return changes of words at several rates, paraphrases, and the views of tokens and embeddings at their defaults.
+
+    Args:
+        texts: all texts to change, which may have paraphrases.
+    """
     words = [Change(name, rate) for name in (TYPOS, *CHANGES) for rate in RATES]
+    words += [Change(name, None) for name in PARAPHRASES if have_paraphrases(texts)]
     views = [one for one in VIEWS.values() if one.kind in ("pass", "tokens", "embedding") and not one.follows_gradient]
     return [*words, *(Change(one.name, None) for one in views)]
 

@@ -147,7 +147,8 @@ def _layers(store: Store, run: RunRecord, request: Mapping[str, Any], progress: 
     encoder, tokenizer = load_at(store, run, step)
     stamp = weight_stamps(store, run)[step]
     if not layer_numbers(folder, step, stamp):
-        data = TaskSource(store.folder).rows_of(run.config.task, run.config.seed)
+        task = run.config.task
+        data = TaskSource(store.folder).rows_of(task, run.config.seed).with_paraphrases(task.paraphrases)
         assert run.probe is not None
         train = data.train.take(probe_rows(len(data.train), run.config.probe.train_size or 0))
         texts = [*data.validation.inputs[: run.probe.held_out], *train.inputs]
@@ -262,7 +263,8 @@ def _changes(store: Store, run: RunRecord, request: Mapping[str, Any], progress:
         learned = classifier_learned(store.effective_config(run.id), run.steps)
         test = TaskSource(store.folder).rows_of(run.config.task, run.config.seed).test
         rows = np.linspace(0, len(test) - 1, min(TEXTS_MAX, len(test))).round().astype(int).tolist()
-        taken, every = test.take(rows), changes()
+        taken = test.take(rows)
+        every = changes([*taken.texts, *(taken.seconds or ())])
         cosines = np.ones((2, len(every), len(rows)), np.float32)
         changed, predicted = np.zeros(cosines.shape[1:], bool), np.empty(cosines.shape[1:], np.int64)
         plain = np.empty(len(rows), np.int64)
@@ -273,9 +275,9 @@ def _changes(store: Store, run: RunRecord, request: Mapping[str, Any], progress:
             for place, change in enumerate(every):
                 doing = Message("Reading changed texts with the weights of step {step}", step=step)
                 progress(number * len(every) + place, 2 * len(every), doing)
-                other = [i for i in range(len(rows)) if change.rate is None]
+                other = [i for i in range(len(rows)) if not change.is_of_words]
                 inputs = list(taken.inputs)
-                if change.rate is not None:
+                if change.is_of_words:
                     inputs = [change.apply(text, row) for text, row in zip(inputs, rows, strict=True)]
                     other = [i for i, text in enumerate(inputs) if text != taken.inputs[i]]
                 predicted[place] = plain
@@ -298,8 +300,8 @@ def _changes(store: Store, run: RunRecord, request: Mapping[str, Any], progress:
 def _pooled_changed(
     encoder: Encoder, tokenizer: Tokenizer, texts: Sequence[Text], change: Change, precision: Precision
 ) -> tuple[Tensor, Tensor]:
-    """Return the pooled vectors [N, H] and logits [N, C] of changed texts; a change without a rate is applied here."""
-    view = VIEWS[change.name] if change.rate is None else None
+    """Return the pooled vectors [N, H] and logits [N, C] of changed texts; a view is applied here."""
+    view = None if change.is_of_words else VIEWS[change.name]
     tokens: list[Tokens] = list(tokenizer(texts, keep=False))
     if view is not None and view.tokens:
         shuffle = load(view.tokens)

@@ -254,6 +254,30 @@ BACK_TRANSLATION = ViewEntry(
     ),
 )
 
+PARAPHRASE = ViewEntry(
+    name="paraphrase",
+    label=N_("Paraphrase"),
+    summary=N_(
+        "Replaces the text by its paraphrase. Film reviews and natural language inference come with paraphrases."
+    ),
+    source=N_("written for this project, after CERT: Fang et al. 2020, arXiv:2005.12766"),
+    kind="text",
+    parameters=(
+        Parameter(
+            "strength",
+            N_("Strength"),
+            "weak",
+            N_("A weak paraphrase keeps most of the words; a strong one says the same in other words."),
+            kind="choice",
+            choices={"weak": N_("Weak"), "strong": N_("Strong")},
+        ),
+    ),
+    others_compute=N_("A text has one paraphrase of each strength, so its view is the same in every epoch."),
+    place=10,
+    text="core.texts.paraphrases:paraphrase_view",
+    preview="core.texts.preview:paraphrase_previews",
+)
+
 # Other packages add views with `VIEWS.register`.
 VIEWS: Registry[ViewEntry] = Registry(
     "view",
@@ -268,5 +292,6 @@ VIEWS: Registry[ViewEntry] = Registry(
         EMBEDDING_DROPOUT,
         ADVERSARIAL,
         BACK_TRANSLATION,
+        PARAPHRASE,
     ),
 )

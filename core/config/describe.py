@@ -294,7 +294,7 @@ BATCHES = {
 }
 USUAL_BATCHES = ("auto", "random")
 # Settings that change the training rows and so make the task harder.
-ROW_CHANGES = ("label_noise", "text_noise", "imbalance", "back_translation")
+ROW_CHANGES = ("label_noise", "text_noise", "imbalance", "back_translation", "paraphrases")
 
 
 def row_labels(task: TaskConfig, *, defaults: bool = False) -> list[str]:
@@ -308,7 +308,7 @@ def row_labels(task: TaskConfig, *, defaults: bool = False) -> list[str]:
     labels += [_(BATCHES[task.sampler])] if defaults or task.sampler not in USUAL_BATCHES else []
     fields, values = fields_of(TaskConfig), {name: getattr(task, name) for name in ROW_CHANGES}
     changes = {name: value for name, value in values.items() if value not in (None, fields[name].default)}
-    return labels + [f"{_(fields[name].label)} {value_text(value)}" for name, value in changes.items()]
+    return labels + [f"{_(fields[name].label)} {value_text(value, fields[name])}" for name, value in changes.items()]
 
 
 def objective_label(config: RunConfig, *, weights: bool = True, temperature: bool = True) -> str:

@@ -120,6 +120,12 @@ SCRIPT: JSON = {"weight": 1.0, "temperature": 1 / 30, "candidates": "all"}
 SCRIPT_DROPOUT = 0.3
 
 
+def _cert(*views: JSON) -> JSON:
+    return _objective(
+        {"loss": "simcse", "temperature": 0.07, "symmetric": True, "original": False, "views": list(views)}
+    )
+
+
 def _back_translation(language: str) -> JSON:
     return {
         "view": "back_translation",
@@ -284,18 +290,18 @@ _ALL = (
         UNSUPERVISED,
         N_("Two back-translations of a text attract each other, without labels; then the classifier is trained."),
         "Fang et al. 2020, arXiv:2005.12766",
-        (
-            _objective(
-                {
-                    "loss": "simcse",
-                    "temperature": 0.07,
-                    "symmetric": True,
-                    "original": False,
-                    "views": [_back_translation("de"), _back_translation("zh")],
-                }
-            ),
-            CLASSIFIER,
+        (_cert(_back_translation("de"), _back_translation("zh")), CLASSIFIER),
+    ),
+    Preset(
+        "cert-paraphrases",
+        N_("CERT with paraphrases, then classifier"),
+        UNSUPERVISED,
+        N_(
+            "Two bundled paraphrases of a text take the place of back-translations, so no translation model is needed. "
+            "The task must be film reviews or natural language inference."
         ),
+        N_("Fang et al. 2020, arXiv:2005.12766; the paraphrases were written for this project"),
+        (_cert(*({"view": "paraphrase", "strength": strength} for strength in ("weak", "strong"))), CLASSIFIER),
     ),
     Preset(
         "label-smoothing",

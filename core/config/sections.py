@@ -107,9 +107,9 @@ class TaskConfig(Section):
     `imbalance` thins the classes out, exponentially from the first to the last, until the largest has this many times
     the rows of the smallest (long tail: Cui et al. 2019, arXiv:1901.05555). `train_size` takes a stratified few-shot
     sample. `label_noise` ρ gives this fraction of each class's rows another label, drawn uniformly. `text_noise` r
-    changes this fraction of the words of each text (EDA, one operation per text). `back_translation` adds the round
-    trip of every training text through two `translators` when the run begins; the content hash does not cover these
-    additions.
+    changes this fraction of the words of each text (EDA, one operation per text). When the run begins, `paraphrases`
+    adds the bundled paraphrase of every training text, and `back_translation` its round trip through two `translators`;
+    the content hash does not cover these additions.
 
     `sampler` draws the batches: "random", "class_balanced" with at least two rows of each class in a batch, or
     "two_classes", the same with two classes in a batch.
@@ -156,6 +156,16 @@ class TaskConfig(Section):
         N_("Fraction of the words of every training text that are replaced, deleted, duplicated or swapped (EDA)."),
         ge=0.0,
         le=1.0,
+    )
+    paraphrases: Literal["none", "weak", "strong"] = setting(
+        "none",
+        N_("Paraphrases"),
+        N_(
+            "Adds a bundled paraphrase of every training text, with its label: a weak one keeps most of the words, a "
+            "strong one says the same in other words. Film reviews and natural language inference have them."
+        ),
+        {"none": N_("None"), "weak": N_("Weak"), "strong": N_("Strong")},
+        exclude_if=lambda strength: strength == "none",
     )
     back_translation: float | None = setting(
         None,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from core.artifacts.speed import estimate_run
 from core.errors import PlaygroundError
 from core.experiments.design import Design
+from core.experiments.lifecycle import check_drafts
 from core.workers import Engine
 from core.workers.machine import has_gpu
 
@@ -37,9 +38,10 @@ class Cost:
 def cost(engine: Engine, design: Design) -> Cost:
     """Estimate the cost from one run per cell, assuming that all seeds take equally long.
 
-    Raises: ConfigError, TaskError or EncoderError if no cell can be run.
+    Raises: EncoderError if a cell's models are missing; ConfigError, TaskError or EncoderError if no cell can be run.
     """
     design.check_early_stopping()
+    check_drafts(design)
     # Checking every run of a large experiment would take too long.
     looked_at = design.seeds if design.runs <= MAX_PREPARED_RUNS else design.seeds[:1]
     refused: list[tuple[str, str]] = []

@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from core.advice.prepare import check_models
 from core.config import RunConfig
 from core.errors import ConfigError, EngineError, PlaygroundError
 from core.experiments.design import Cell, Design, parse_design
@@ -159,13 +160,11 @@ class Experiments:
         return found
 
     def _check_drafts(self, design: Design) -> None:
-        """Check the paths of every cell, and one run completely. Raises: ConfigError, TaskError, EncoderError."""
-        for cell in (*design.source_cells, *design.cells):
-            try:
-                draft = design.draft(cell, design.seeds[0])
-            except PlaygroundError:
-                continue  # a cell without a draft gets no run
-            check_paths(draft)
+        """Check paths and models of every cell, and one run completely.
+
+        Raises: ConfigError, TaskError, EncoderError.
+        """
+        check_drafts(design)
         refused: PlaygroundError | None = None
         for cell in design.cells:
             try:
@@ -175,6 +174,17 @@ class Experiments:
                 refused = refused or error
         if refused is not None:
             raise refused
+
+
+def check_drafts(design: Design) -> None:
+    """Check the paths and the models of every cell. Raises: ConfigError, EncoderError."""
+    for cell in (*design.source_cells, *design.cells):
+        try:
+            draft = design.draft(cell, design.seeds[0])
+        except PlaygroundError:
+            continue  # a cell without a draft gets no run
+        check_paths(draft)
+        check_models(draft)
 
 
 def find_missing_runs(design: Design, runs: Sequence[ExperimentRun]) -> list[tuple[Cell, int]]:

@@ -26,8 +26,8 @@ from safetensors import SafetensorError
 from core.errors import ConfigError, EncoderError, quote_value
 from core.messages import N_, Message, _
 
-# The name of this kind of model in messages.
-ENCODER = N_("Encoder")
+# The names of kinds of models in messages.
+ENCODER, TRANSLATION_MODEL = N_("Encoder"), N_("Translation model")
 
 BUNDLED = "all-MiniLM-L6-v2"
 # Import names of packages with its files: a folder `model`, and an archive `model.zip`. Neither is imported.
@@ -214,6 +214,26 @@ def model_folder(
         check(local)
         return local
     return _fetched(name, small_files, check, what)
+
+
+def is_available(name: str, what: str) -> bool:
+    """Return whether a model can be loaded: its weights are on this machine, or the Hub answers. Fetches nothing.
+
+    Args:
+        what: kind of the model in messages, marked with `N_`.
+    Raises: EncoderError or ConfigError for an invalid name.
+    """
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import LocalEntryNotFoundError
+
+    if local_folder(name, what):
+        return True
+    try:
+        with _plain_hub_errors(name, what, unchanged=LocalEntryNotFoundError):
+            folder = Path(snapshot_download(name, local_files_only=True))
+    except LocalEntryNotFoundError:
+        return hub_answers()
+    return has_safe_weights(folder) or any(folder.glob(TORCH_WEIGHTS)) or hub_answers()
 
 
 def _fetched(name: str, small_files: Sequence[str], check: Callable[[Path], object], what: str = ENCODER) -> Path:

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from core.errors import TaskError, quote_value
 from core.messages import Message
 from core.tasks.rows import SPLIT_NAMES, Rows, read_rows_file, write_rows
+from core.texts.paraphrases import paraphrase
 
 ENTAILMENT, CONTRADICTION = "entailment", "contradiction"
 
@@ -118,6 +119,22 @@ class TaskData:
         train = self.train
         more = None if train.seconds is None or seconds is None else (*train.seconds, *seconds)
         return replace(self, train=Split((*train.texts, *texts), train.labels * 2, more))
+
+    def with_paraphrases(self, strength: str) -> TaskData:
+        """Return the task with a paraphrase of every training row, with the same label; unchanged for "none".
+
+        A pair's two texts are both paraphrased.
+
+        Args:
+            strength: "none", "weak" or "strong".
+        """
+        if strength == "none":
+            return self
+        texts, seconds = (
+            side if side is None else [paraphrase(text, strength) for text in side]
+            for side in (self.train.texts, self.train.seconds)
+        )
+        return self.with_more(texts or (), seconds)
 
     @property
     def majority_rate(self) -> float:

@@ -12,6 +12,7 @@ from core.errors import ConfigError
 from core.messages import _
 from core.registry import load
 from core.texts.eda import eda, row_generator, stream
+from core.texts.paraphrases import paraphrase
 from core.texts.segments import Segment, Subject, ViewPreview, segments_of
 
 
@@ -65,6 +66,16 @@ def eda_previews(entry: ViewEntry, subject: Subject) -> list[ViewPreview]:
         rng = row_generator(subject.seed, 0, 0, stream(entry.name, operation))
         views = [eda(text, operation=operation, rate=subject.rate, rng=rng) for text in subject.texts]
         segments = tuple(segments_of(*both) for both in zip(subject.texts, views, strict=True))
+        named = _("{view}: {operation}", view=_(entry.label), operation=_(label))
+        found.append(ViewPreview(entry.name, named, _(entry.summary), "text", segments))
+    return found
+
+
+def paraphrase_previews(entry: ViewEntry, subject: Subject) -> list[ViewPreview]:
+    """Return one preview for each strength."""
+    found = []
+    for strength, label in (entry.parameters[0].choices or {}).items():
+        segments = tuple(segments_of(text, paraphrase(text, strength)) for text in subject.texts)
         named = _("{view}: {operation}", view=_(entry.label), operation=_(label))
         found.append(ViewPreview(entry.name, named, _(entry.summary), "text", segments))
     return found

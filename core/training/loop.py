@@ -200,6 +200,7 @@ class _Run:
         self.snapshot_steps = frozenset(config.checkpoint.snapshot_steps or ())
         device = device_of(config.device) if ranks is None else ranks.device
         self.machine = Machine(device, encoder_autocast(config.precision, device))
+        data = data.with_paraphrases(config.task.paraphrases)
         data = with_back_translations(data, config.task, config.seed, kept=translations, device=device)
         self.data = data
         if cell is not None:

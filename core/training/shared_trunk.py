@@ -89,7 +89,7 @@ class _Group:
     """A trunk, and the linear probe of its untrained encoder."""
 
     def __init__(self, cell: Cell, cache: VectorCache) -> None:
-        config, data = cell.config, cell.data
+        config, data = cell.config, cell.data.with_paraphrases(cell.config.task.paraphrases)
         device = device_of(config.device)
         machine = Machine(device, encoder_autocast(config.precision, device))
         self.drawing = Drawing.seeded(config.seed)

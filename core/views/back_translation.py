@@ -24,11 +24,9 @@ import transformers
 
 from core.catalogue.loss_entry import Settings
 from core.errors import EncoderError, first_line, quote_value
-from core.messages import N_, Message, Text
-from core.models.source import LOADING_ERRORS, SMALL_FILES, has_safe_weights, model_folder
+from core.messages import Message, Text
+from core.models.source import LOADING_ERRORS, SMALL_FILES, TRANSLATION_MODEL, has_safe_weights, model_folder
 from core.parameters import number
-
-WHAT = N_("Translation model")
 
 # The sampler draws for a whole batch at once, so a row must always be translated with the same neighbours.
 CANONICAL_ROWS = 16
@@ -229,7 +227,10 @@ def _sha256(parts: Sequence[Any]) -> str:
 
 def _folder(name: str) -> Path:
     return model_folder(
-        name, what=WHAT, check=lambda folder: _check_type(folder, name), small_files=[*SMALL_FILES, "*.spm"]
+        name,
+        what=TRANSLATION_MODEL,
+        check=lambda folder: _check_type(folder, name),
+        small_files=[*SMALL_FILES, "*.spm"],
     )
 
 

@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from contextlib import suppress
 
-from core.advice.prepare import prepare
+from core.advice.prepare import check_models, prepare
 from core.config import RunConfig
 from core.config.branches import past_hash
 from core.errors import ConfigError, EngineError, RunNotFoundError, StaleAttemptError
@@ -80,6 +80,7 @@ class Engine(ABC):
         Raises: ConfigError, TaskError or EncoderError.
         """
         check_paths(draft)
+        check_models(draft)
         self._check_start(draft)
         config, data = prepare(
             draft,

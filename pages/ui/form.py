@@ -39,7 +39,7 @@ from pages.ui.phase_form import phases_form
 FORMER_SAMPLER = "balanced"
 # Settings that make a task harder, with the increment of their fields.
 HARDER = {"label_noise": 0.05, "text_noise": 0.05, "imbalance": 1.0, "back_translation": 0.1}
-SUMMARISED = ("train_size", "sampler", *HARDER)
+SUMMARISED = ("train_size", "sampler", "paraphrases", *HARDER)
 
 
 def task_field(start: TaskConfig) -> dict[str, Any]:
@@ -91,6 +91,8 @@ def rows_form(start: TaskConfig, task: str) -> dict[str, Any]:
             name: number_field(column, fields[name], getattr(start, name), step=step, key=state.form_key(name))
             for column, (name, step) in zip(st.columns(2) + st.columns(2), HARDER.items(), strict=True)
         }
+        key = state.form_key("paraphrases")
+        harder["paraphrases"] = segmented_field(st, fields["paraphrases"], start.paraphrases, key=key)
         st.caption(_("Validation and test rows stay unchanged."))
     return {"train_size": size, "sampler": sampler, **harder, "translators": start.translators}
 

@@ -14,7 +14,7 @@ from typing import Any, ParamSpec, TypeVar
 import streamlit as st
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
-from core.advice.prepare import prepare
+from core.advice.prepare import check_models, prepare
 from core.config import KnobTurn, ReadingConfig, RunConfig
 from core.config.score_source import scored_evaluations
 from core.errors import StoreError, TaskError
@@ -196,6 +196,7 @@ def prepared(draft: RunConfig) -> tuple[RunConfig, TaskData]:
     Raises: ConfigError, TaskError or EncoderError with a one-sentence message.
     """
     check_paths(draft)
+    check_models(draft)
     stamps: list[tuple[str, float, int]] = []
     for path in (draft.task.path, draft.task.test_path):
         try:

@@ -655,6 +655,13 @@ def examples(app: AppTest) -> list[dict[str, str]]:
     return table.to_dict("records")  # type: ignore[no-any-return]
 
 
+def test_paraphrases_chosen_in_the_form_are_added_to_the_draft(opened: Pages) -> None:
+    app = opened("fine_tune", task="nli")
+    widget(app, "form.paraphrases").set_value("strong").run()
+    assert draft_of(app).task.paraphrases == "strong"
+    assert any("Paraphrases Strong" in one.label for one in app.expander)
+
+
 def test_without_noise_training_rows_are_shown_as_they_are(opened: Pages) -> None:
     app = opened("fine_tune", task="film_reviews")
     table = next(table.value for table in app.dataframe if list(table.value) == ["Label", "Text"])

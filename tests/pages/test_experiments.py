@@ -20,6 +20,7 @@ from core.experiments.protocols.registry import PROTOCOLS
 from core.experiments.report import report_html
 from core.experiments.results import results
 from core.experiments.surface import surface_design
+from core.models import source
 from core.store import ExperimentTable, Store, TaskLibrary
 from core.workers import Jobs
 from core.workers.run_rows import TaskSource
@@ -163,11 +164,23 @@ class TestSurface:
 
 class TestSetUp:
     @pytest.mark.parametrize("name", slow_but(("few-shot",), PROTOCOLS))
-    def test_every_protocol_says_what_it_will_take(self, opened: Pages, name: str) -> None:
+    def test_every_protocol_says_what_it_will_take(
+        self, opened: Pages, name: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(source, "hub_answers", lambda: True)
         app = opened("experiments", new=name)
         assert not app.error
         assert metrics(app)["New runs"] == str(PROTOCOLS[name].design().runs)
         assert not button(app, "Start the experiment").disabled
+
+    def test_a_protocol_without_its_translation_models_cannot_be_started(
+        self, opened: Pages, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(source, "hub_answers", lambda: False)
+        monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+        app = opened("experiments", new="back-translation")
+        assert ["use the bundled paraphrases instead" in error.value for error in app.error] == [True]
+        assert button(app, "Start the experiment").disabled
 
     def test_levels_that_are_left_out_are_not_run_but_the_baseline_is(self, opened: Pages) -> None:
         app = opened("experiments", new="few-shot")

@@ -22,6 +22,7 @@ from core.config import RunConfig, parse_config
 from core.config.edit import apply_settings
 from core.config.presets import PRESETS
 from core.events import Frame, Started, Step
+from core.models import source
 from core.representation.projections import pca_map
 from core.store import Liveness, Status, Store, TaskLibrary
 from core.store.budget import keep_within
@@ -145,16 +146,22 @@ def test_the_equation_follows_a_slider(opened: Pages) -> None:
 
 
 @pytest.mark.parametrize("name", PRESETS)
-def test_every_preset_can_be_picked_and_is_recognised_or_explained(opened: Pages, name: str) -> None:
+def test_every_preset_can_be_picked_and_is_recognised_or_explained(
+    opened: Pages, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(source, "hub_answers", lambda: False)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
     app = opened("fine_tune")
     widget(app, "form.0.preset").set_value(name).run()
     assert not app.exception
     assert widget(app, "form.0.preset").value == name
     assert PRESETS[name].summary in words(app)
     assert bool(app.tabs) == (len(PRESETS[name].objectives) == 2)
-    impossible = name == "simcse-supervised"  # film reviews have no triplets
-    assert button(app, "Launch").disabled == impossible
-    assert any("has no triplets" in error.value.replace("\\", "") for error in app.error) == impossible
+    # Film reviews have no triplets, and there are no translation models here.
+    reasons = {"simcse-supervised": "has no triplets", "cert": "use the bundled paraphrases instead"}
+    assert button(app, "Launch").disabled == (name in reasons)
+    for impossible, reason in reasons.items():
+        assert any(reason in error.value.replace("\\", "") for error in app.error) == (name == impossible)
 
 
 def test_a_preset_keeps_steps_batch_and_rate(opened: Pages) -> None:

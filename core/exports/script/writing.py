@@ -136,6 +136,7 @@ def _reads_texts_as_they_are(config: RunConfig) -> bool:
         or config.changes
         or config.reinitialised_blocks
         or config.task.back_translation is not None
+        or config.task.paraphrases != "none"
         or any(p.trainable.part == "lora" or p.effective_micro_batch or p.gradient_checkpointing for p in config.phases)
         or any(term.weight == 0 or term.entry.reads == "triplets" or term.level == "token" for term in terms)
         or any(term.parameters.get(name) for term in terms for name in ("queue", "mixup", "cutmix"))

@@ -244,6 +244,7 @@ class TestPhases:
     @pytest.mark.parametrize("name", PRESETS)
     def test_every_preset_can_start_and_is_prepared_once(self, name: str, draft: Draft, tmp_path: Path) -> None:
         task = {"path": str(nli_csv(tmp_path / "nli.csv"))} if name == "simcse-supervised" else {}
+        task = {"id": "film_reviews", "path": None} if name == "cert-paraphrases" else task
         config = draft(task=task).model_dump(mode="json")
         made = prepared(parse_config(config | {"phases": PRESETS[name].phases({"steps": 6, "batch_size": 8})}))
         assert made.steps == 6
@@ -307,6 +308,33 @@ def test_synonyms_of_texts_that_have_none_are_refused_and_other_operations_are_n
         ):
             prepared(draft(task=on, **contrast(views=views)))
     prepared(draft(**contrast(views=[{"view": "eda", "operation": "replace"}])))
+
+
+VIEW = {"objective": contrast(views=[{"view": "paraphrase"}])["objective"]}
+
+
+@pytest.mark.parametrize(
+    ("task", "phase", "field"),
+    [
+        ({"id": "news_topics"}, VIEW, "views"),
+        ({"id": "news_topics", "paraphrases": "weak"}, {}, "task.paraphrases"),
+        ({"id": "nli", "text_noise": 0.2, "paraphrases": "weak"}, {}, "task.paraphrases"),
+        ({"id": "nli", "paraphrases": "weak"}, VIEW, "views"),
+        ({"id": "nli", "back_translation": 0.3}, VIEW, "views"),
+        ({"id": "nli"}, VIEW, None),
+        ({"id": "film_reviews", "label_noise": 0.2, "paraphrases": "strong"}, {}, None),
+    ],
+)
+def test_paraphrases_of_texts_that_have_none_are_refused(
+    draft: Draft, task: dict[str, Any], phase: dict[str, Any], field: str | None
+) -> None:
+    given = draft(task=task | {"path": None}, **phase)
+    if field is None:
+        prepared(given)
+        return
+    with pytest.raises(ConfigError, match="original texts of Film reviews, Natural language inference") as caught:
+        prepare(given, gpu=False)
+    assert caught.value.field == field
 
 
 class TestWhatLearns:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from contextlib import closing
 from typing import Any
 
@@ -17,16 +18,19 @@ from core.artifacts.layers import layer_numbers, layer_vectors
 from core.artifacts.measures import read_similarity
 from core.artifacts.sentence import Deletions, EndTexts, deletions_path, read_inspected
 from core.artifacts.weights import load_at
+from core.config import TaskConfig
 from core.encoders.taps import Taps
 from core.errors import ConfigError, RunNotFoundError, StoreError, TaskError
 from core.store import RunRecord, Store, TaskLibrary
 from core.store.budget import WEIGHTS_LOCK, keep_within
+from core.tasks import TASKS, load_task
 from core.tasks.rows import Rows
 from core.weight_files import snapshot_path
 from core.workers import Cancelled
 from core.workers.run_rows import TaskSource
 from tests.cases import each
-from tests.core.artifacts.made import silent
+from tests.core.artifacts.made import MORE, recorded, silent
+from tests.core.training.made import Draft
 
 TEXT = "the film was lovely and its music felt warm"
 
@@ -162,6 +166,14 @@ def test_the_last_layer_is_the_frame_bit_by_bit(store: Store, run: RunRecord, pa
     asked(store, pair_run, "layers", step=0)
     last = layer_vectors(store.run_folder(pair_run.id), 0, 2)
     np.testing.assert_allclose(last, store.embeddings(pair_run.id, 0), atol=3e-6)
+
+
+def test_layers_are_those_of_the_paraphrases_on_the_map(elsewhere: Store, draft: Draft) -> None:
+    task = {"id": "film_reviews", "path": None, "train_size": 24, "validation_size": 8, "paraphrases": "weak"}
+    run = recorded(elsewhere, draft(task=task, more=MORE))
+    asked(elsewhere, run, "layers", step=run.steps)
+    last = layer_vectors(elsewhere.run_folder(run.id), run.steps, 2)
+    np.testing.assert_allclose(last, elsewhere.embeddings(run.id, run.steps), atol=3e-6)
 
 
 # Deletions
@@ -344,7 +356,7 @@ def test_changed_texts_are_compared_with_the_texts_as_the_encoder_reads_each_alo
     assert found.labels.tolist() == [test.labels[row] for row in rows]
     kinds = set()
     for place, change in enumerate(found.changes):
-        if change.rate is None:
+        if not change.is_of_words:
             assert found.changed[place].all()
             continue
         for column, row in enumerate(rows):
@@ -363,6 +375,31 @@ def test_changed_texts_are_compared_with_the_texts_as_the_encoder_reads_each_alo
     assert {("typos", True), ("delete", True)} <= kinds
 
 
+def test_changed_texts_include_paraphrases_if_the_test_texts_have_them(
+    store: Store, run: RunRecord, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    films, path = load_task(TaskConfig(id="film_reviews"), 0), store.run_folder(run.id) / CHANGED_TEXTS
+    with (TASKS["film_reviews"].folder / "paraphrases.csv").open(encoding="utf-8", newline="") as file:
+        of = {row["text"]: row for row in csv.DictReader(file)}
+    monkeypatch.setattr(inspect_job, "TEXTS_MAX", 5)
+    monkeypatch.setattr(TaskSource, "rows_of", lambda *_: films)
+    path.unlink(missing_ok=True)
+    asked(store, run, "changes")
+    found = read(ChangedTexts, path)
+    path.unlink()
+    encoder, tokenizer = load_at(store, run, run.steps)
+    texts = [films.test.texts[row] for row in np.linspace(0, len(films.test) - 1, 5).round().astype(int)]
+    for strength in ("weak", "strong"):
+        place = found.names.index(f"{strength}_paraphrase")
+        assert found.changed[place].all()
+        for column, text in enumerate(texts):
+            with torch.inference_mode():
+                first, second = (encoder.pooled(tokenizer([one]))[0] for one in (text, of[text][strength]))
+            cosine = float(first @ second / first.norm() / second.norm())
+            np.testing.assert_allclose(found.cosines[1, place, column], cosine, atol=1e-5)
+    assert not {"weak_paraphrase", "strong_paraphrase"} & {change.name for change in changes(["No such text."])}
+
+
 def test_views_of_the_input_differ_from_the_text_and_leave_the_shared_encoder_as_it_was(
     store: Store, run: RunRecord
 ) -> None:
@@ -372,8 +409,8 @@ def test_views_of_the_input_differ_from_the_text_and_leave_the_shared_encoder_as
     with torch.inference_mode():
         plain = encoder.pooled(tokenizer(texts))
     drawn = {}
-    for change in changes():
-        if change.rate is None:
+    for change in changes([]):
+        if not change.is_of_words:
             drawn[change.name], _ = inspect_job._pooled_changed(encoder, tokenizer, texts, change, "float32")
             assert (drawn[change.name] - plain).abs().amax(1).min() > 1e-4, change.name
             again, _ = inspect_job._pooled_changed(encoder, tokenizer, texts, change, "float32")

@@ -18,7 +18,7 @@ from tests.cases import each
 BESIDE_THE_EQUATION = {"momentum", "hard_negative_weight"}
 READ_AGAIN = {
     "dropout", "eda", "token_shuffle", "token_cutoff", "feature_cutoff", "embedding_dropout", "adversarial",
-    "back_translation",
+    "back_translation", "paraphrase",
 }  # fmt: skip
 
 

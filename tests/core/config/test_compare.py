@@ -337,6 +337,11 @@ def test_a_run_with_the_encoder_s_own_dropout_is_written_as_before() -> None:
     assert hashed(**{"encoder.dropout": 0.1}) != hashed(**{"encoder.dropout": None}) == hashed()
 
 
+def test_a_run_without_paraphrases_is_written_as_before() -> None:
+    assert "paraphrases" not in json.loads(RunConfig().to_json())["task"]
+    assert hashed(**{"task.paraphrases": "weak"}) != hashed(**{"task.paraphrases": "none"}) == hashed()
+
+
 def test_the_order_of_keys_does_not_count() -> None:
     text = RunConfig().to_json()
     backwards = json.dumps(dict(reversed(json.loads(text).items())))

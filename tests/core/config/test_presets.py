@@ -108,3 +108,12 @@ def test_a_presets_own_objective_cannot_be_changed_from_outside() -> None:
 def test_an_unknown_name_is_answered_with_those_that_exist(name: object) -> None:
     with pytest.raises(ConfigError, match=r"^preset = .* cannot be used: choose one of ce, .*, hard-negatives\.$"):
         preset(name)
+
+
+def test_cert_with_paraphrases_is_cert_on_a_weak_and_a_strong_view() -> None:
+    (cert, classifier), (ours, ours_classifier) = objectives("cert"), objectives("cert-paraphrases")
+    assert ours_classifier == classifier
+    assert ours.terms[0].model_copy(update={"views": ()}) == cert.terms[0].model_copy(update={"views": ()})
+    assert [view.model_dump() for view in ours.terms[0].views] == [
+        {"view": "paraphrase", "strength": strength} for strength in ("weak", "strong")
+    ]

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from core.advice.estimate import assumed_flops, estimate
 from core.config.edit import apply_settings
-from core.errors import ConfigError, TaskError
+from core.errors import ConfigError, EncoderError, TaskError
 from core.experiments.cost import cost
+from core.models import source
 from core.models.source import encoder_shape
 from tests.core.experiments.conftest import Here, Make
 from tests.core.experiments.instant import InstantEngine
+from tests.core.models.test_source import check_sentence
 
 
 def test_it_is_the_sum_over_cells_and_seeds(engine: InstantEngine, design: Make) -> None:
@@ -62,3 +66,28 @@ def test_runs_that_are_over_before_they_are_compared_cannot_end_early(
         with pytest.raises(ConfigError, match="the longest run has 40 steps, so none could end early"):
             refuses()
     assert experiments.table.experiments() == []
+
+
+def test_an_experiment_whose_models_are_missing_is_refused_as_a_whole(
+    experiments: Here, design: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(source, "hub_answers", lambda: False)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    translated = {"axes": [{"setting": "task.back_translation", "values": [None, 0.3]}], "baseline": {}}
+    encoders = {"axes": [{"setting": "encoder.id", "values": [design().base.encoder.id, "a/b"]}], "baseline": {}}
+    for made, named in (
+        (design(**translated), "opus-mt-en-de'.*opus-mt-de-en' are not on this machine"),
+        (design(**encoders), "Encoder 'a/b' is not on this machine"),
+    ):
+        for refuses in (lambda made=made: cost(experiments.engine, made), lambda made=made: experiments.begin(made)):
+            with pytest.raises(EncoderError, match=named) as caught:
+                refuses()
+            check_sentence(caught.value)
+    assert experiments.table.experiments() == []
+    for name in ("en-de", "de-en"):
+        snapshot = tmp_path / f"models--Helsinki-NLP--opus-mt-{name}" / "snapshots" / "0"
+        snapshot.mkdir(parents=True)
+        (snapshot / "model.safetensors").touch()
+        (snapshot.parents[1] / "refs").mkdir()
+        (snapshot.parents[1] / "refs" / "main").write_text("0")
+    assert cost(experiments.engine, design(**translated)).refused == ()

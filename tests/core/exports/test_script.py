@@ -140,6 +140,7 @@ def test_other_presets_take_the_project_as_a_library(
     store: Store, run_of: Make, nli: Path, name: str, tmp_path: Path
 ) -> None:
     task = {"path": str(nli)} if name == "simcse-supervised" else {"train_size": 40}
+    task |= {"id": "film_reviews", "path": None} if name == "cert-paraphrases" else {}
     check_library(store, run_of(*preset_phases(name, steps=3, **FAST), task=task), tmp_path)
 
 

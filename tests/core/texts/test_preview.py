@@ -206,7 +206,7 @@ class TestTextViews:
         views = [text_views(ENGLISH, seed=seed, rate=0.3, tokens=TOKENS) for seed in range(6)]
         assert views == [text_views(ENGLISH, seed=seed, rate=0.3, tokens=TOKENS) for seed in range(6)]
         for number, one in enumerate(views[0]):
-            if one.unit is not None:
+            if one.unit is not None and one.name != "paraphrase":  # nothing is drawn
                 assert len({others[number].segments for others in views}) > 1, one.label
 
     def test_a_rate_that_is_no_share_and_a_negative_seed_are_refused(self) -> None:

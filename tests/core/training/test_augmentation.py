@@ -1,4 +1,4 @@
-"""Back-translations added to the training rows at the start of a run."""
+"""Back-translations and paraphrases added to the training rows at the start of a run."""
 
 from __future__ import annotations
 
@@ -75,3 +75,13 @@ def test_a_run_trains_on_originals_and_translations(draft: Draft, translators: l
     again = list(train(config, data))
     losses = [[event.values["loss"] for event in one if isinstance(event, Step)] for one in (events, again)]
     assert losses[0] == losses[1]
+
+
+def test_a_run_trains_on_originals_and_paraphrases(draft: Draft) -> None:
+    task = {"id": "nli", "path": None, "paraphrases": "strong", "train_size": 24}
+    config, data = prepare(draft(task=task, epochs=2.0, steps=None), gpu=False)
+    assert config.steps == 12  # 48 rows in batches of 8
+    events = list(train(config, data))
+    started = next(event for event in events if isinstance(event, Started))
+    assert started.facts["train_rows"] == 48
+    assert sum(isinstance(event, Step) for event in events) == 12

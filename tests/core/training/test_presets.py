@@ -48,13 +48,14 @@ def prepared_preset(
     tiny_encoder: Path, small_csv: Path, nli: Path, translators: dict[str, str]
 ) -> Callable[..., Prepared]:
     def make(name: str, *, task: dict[str, Any] | None = None, encoder: Any = None, **phase: Any) -> Prepared:
-        path = nli if name == "simcse-supervised" else small_csv
+        source = {"id": "file", "path": str(nli if name == "simcse-supervised" else small_csv)}
+        source = {"id": "film_reviews", "train_size": 40} if name == "cert-paraphrases" else source
         text = json.dumps(preset_phases(name, **phase))
         for hub, folder in translators.items():
             text = text.replace(json.dumps(hub), json.dumps(folder))
         draft = parse_config(
             {
-                "task": {"id": "file", "path": str(path), "validation_size": 4} | (task or {}),
+                "task": {**source, "validation_size": 4} | (task or {}),
                 "encoder": {"id": str(encoder or tiny_encoder), "max_length": 32},
                 "phases": json.loads(text),
                 "probe": {"frame_steps": []},

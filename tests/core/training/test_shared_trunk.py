@@ -213,3 +213,13 @@ class TestTrunk:
         in_turn = [other.states([text])[0] for text in reversed(texts)][::-1]
         for ours, theirs in zip(at_once, in_turn, strict=True):
             torch.testing.assert_close(ours, theirs, rtol=0, atol=0)
+
+
+def test_the_probe_of_a_trunk_is_fitted_on_added_paraphrases_as_that_of_a_run(draft: Draft) -> None:
+    task = {"task.id": "nli", "task.path": None, "task.train_size": 24, "task.paraphrases": "strong"}
+    config, data = prepare(apply_settings(draft(), {"preset": "ce-scl", **SMALL, **task}), gpu=False)
+    [together], alone = trained([Cell(config, data)]), train(config, data)
+    probes = [
+        [one for one in events if isinstance(one, Evaluation) and one.split == BASELINE] for events in (together, alone)
+    ]
+    assert probes[0][0].values == pytest.approx(probes[1][0].values, abs=1e-4)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import product
 
 import pytest
 
@@ -20,7 +21,8 @@ from tests.cases import each
 
 
 def test_the_protocols_of_the_papers_and_notes_are_there() -> None:
-    papers = {"few-shot", "label-noise", "text-noise", "back-translation", "transfer", "stability"}
+    papers = {"few-shot", "label-noise", "text-noise", "back-translation", "paraphrase-noise"}
+    papers |= {"transfer", "stability"}
     papers |= {"positives", "batch-size", "tuning", "full-data"}
     notes = {"rdrop-stages", "views", "tokens", "layers", "representation", "dropout-contrast", "long-tail", "clusters"}
     assert set(PROTOCOLS) >= papers | notes
@@ -71,6 +73,17 @@ def test_dropout_contrast_trains_on_two_passes_at_dropout_0_3_and_reports_only_w
     ]
     (table,) = entry.published
     assert re.findall(r"\d[\d.,]*", " ".join(cell for row in table.rows for cell in row)) == ["0.5"]
+
+
+def test_noise_by_paraphrases_has_three_strengths_on_two_tasks_beside_the_papers_figures() -> None:
+    entry = PROTOCOLS.entry("paraphrase-noise")
+    design = entry.design()
+    drafts = [design.draft(cell, 0) for cell in design.cells]
+    cells = {(draft.task.id, draft.task.paraphrases, draft.phases[0].objective.keys) for draft in drafts}
+    losses = (("cross_entropy",), ("supcon", "cross_entropy"))
+    assert cells == set(product(("film_reviews", "nli"), ("none", "weak", "strong"), losses))
+    assert {(draft.task.train_size, draft.steps) for draft in drafts} == {(100, 60)}
+    assert "up to +7" in {value for table in entry.published for row in table.rows for value in row}
 
 
 def test_the_smallest_and_the_largest_batches_are_also_those_of_r_drop() -> None:
