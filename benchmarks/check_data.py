@@ -62,7 +62,7 @@ PROMISES: Mapping[str, Promise] = {
     "film_reviews": Promise(1200, 400, 2, True),
     "product_reviews": Promise(150, 150, 2, True),
     "venue_reviews": Promise(150, 150, 2, True),
-    "long_film_reviews": Promise(100, 60, 2, True, words=(90, 220)),
+    "long_film_reviews": Promise(100, 200, 2, True, words=(90, 220)),
     "news_topics": Promise(400, 200, 4, True),
     "question_types": Promise(300, 180, 6, True),
     "nli": Promise(600, 240, 3, False),

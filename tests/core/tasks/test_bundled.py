@@ -16,7 +16,7 @@ SENTIMENT = ("negative", "positive")
 PROMISED: dict[str, tuple[int, int, tuple[str, ...]]] = {
     "acceptability": (300, 150, ("acceptable", "unacceptable")),
     "film_reviews": (1200, 400, SENTIMENT),
-    "long_film_reviews": (100, 60, SENTIMENT),
+    "long_film_reviews": (100, 200, SENTIMENT),
     "news_topics": (400, 200, ("business", "science", "sport", "world")),
     "nli": (600, 240, ("contradiction", "entailment", "neutral")),
     "paraphrase": (300, 150, ("different", "paraphrase")),
