@@ -225,18 +225,21 @@ def _replacement_problems(plan: Plan, data: TaskData) -> Iterator[Problem]:
         yield "eda.operation", "replace", remedy
 
 
+def lack_of_scores(task: str) -> Message:
+    """Return the remedy for a task without similarity scores where they are needed."""
+    return Message(
+        "{task} has no similarity scores; choose a task of scored pairs, such as STS-B, which the Data page fetches.",
+        task=task,
+    )
+
+
 def _score_problems(phase: PhaseConfig, data: TaskData) -> Iterator[Problem]:
     """Find losses that need classes on a task with similarity scores, and the reverse."""
     for term in phase.objective.terms:
         entry = term.entry
         if data.train.scores is None:
             if entry.reads == "scores":
-                remedy = Message(
-                    "{task} has no similarity scores; choose a task of scored pairs, such as STS-B, which the Data "
-                    "page fetches.",
-                    task=data.name,
-                )
-                yield "objective", term.loss, remedy
+                yield "objective", term.loss, lack_of_scores(data.name)
         elif not entry.contrastive or entry.uses_labels or term.level == "logits":
             remedy = Message(
                 "{task} has similarity scores instead of classes; choose CoSENT, cosine MSE or SimCSE without a "

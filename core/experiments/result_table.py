@@ -410,7 +410,8 @@ def notes(results: Results) -> list[str]:
         )
     if results.measure.better is not None:
         found.append(better_text(results))
-    if any(cell.reference.probe is not None for cell in results.cells):
+    by_rank = results.measure.name == SPEARMAN  # computed from cosines, without a probe
+    if any(cell.reference.probe is not None for cell in results.cells) and not by_rank:
         found.append(
             _(
                 "The untrained probe is a logistic regression (C = 1) on the untrained encoder’s vectors of the "
@@ -421,7 +422,7 @@ def notes(results: Results) -> list[str]:
         found.append(_(PEAK_MEMORY))
     if results.measure.name == "seconds":
         found.append(_("Durations exclude pauses. Runs that share a machine slow each other down."))
-    if any(cell.by_probe for cell in results.cells):
+    if any(cell.by_probe for cell in results.cells) and not by_rank:
         found.append(_("If the classifier never learned, the score is of a linear probe of the vectors."))
     return found
 

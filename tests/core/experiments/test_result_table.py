@@ -96,10 +96,10 @@ def test_rank_correlations_are_compared_over_seeds_with_the_untrained_encoder_as
     assert rows[1][3:5] == ["+0.100", "higher"]
     assert [row[header.index("Untrained encoder")] for row in rows] == ["0.325", "0.325"]
     assert "Intervals are 95% percentile bootstraps over seeds;" in " ".join(notes(found))
-    said = " ".join(findings(found))
+    said = " ".join([*findings(found), *notes(found)])
     assert "Test rank correlation (Spearman's ρ) of the untrained encoder: 0.325." in said
     assert "Cells whose mean is below the untrained encoder: λ 0.1." in said
-    assert "linear probe" not in said
+    assert "probe" not in said
 
 
 def test_every_table_has_the_probe_and_the_majority_class_of_its_split(
