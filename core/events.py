@@ -19,6 +19,8 @@ BASELINE, BASELINE_TEST = "baseline", "baseline_test"
 # Names of a step's measures: the loss in nats, and the norm of all gradients before clipping. The shared block is one
 # that all terms reach; the cosine is that of the first two terms' gradients on its weights.
 LOSS, GRADIENT_NORM, SHARED_COSINE, SHARED_BLOCK = "loss", "grad_norm", "shared_cosine", "shared_block"
+# The score of a task with similarity scores, and the fact with the number of its training pairs.
+SPEARMAN, SCORED_PAIRS = "spearman", "scored_pairs"
 
 
 class OfTerm(StrEnum):
@@ -154,7 +156,8 @@ class Evaluation:
     of the vectors: mean_cosine, within_cosine, between_cosine and effective_rank, and the measures of neural collapse
     nc1, nc2_norms, nc2_angles, nc3 and nc4. within_cosine_logits is within_cosine of the logits; view_cosine and
     view_cosine_logits compare two dropout passes over a few texts, if the run trains on such passes. If a linear probe
-    was scored, `values["train_rows"]` is the number of training rows that it was fitted on.
+    was scored, `values["train_rows"]` is the number of training rows that it was fitted on. In a task with similarity
+    scores, "spearman" is the rank correlation of cosine and score; the probe then predicts the level of the score.
     """
 
     step: int
@@ -166,6 +169,11 @@ class Evaluation:
         """Number of training rows that the scored linear probe was fitted on; None if the classifier was scored."""
         rows = self.values.get("train_rows")
         return None if rows is None else int(rows)
+
+    @property
+    def spearman(self) -> float | None:
+        """Spearman's ρ between cosine and similarity score; None for a task with classes."""
+        return self.values.get(SPEARMAN)
 
 
 @dataclass(frozen=True, slots=True)

@@ -102,7 +102,7 @@ def _launch_card(engine: Engine, draft: RunConfig | None, problem: str) -> None:
         seeds_or_grid(engine, draft)
         # Below the buttons, because a table of many classes would push them off the screen.
         task_audit(*ready)
-        classifier_audit(ready[0], len(ready[1].classes))
+        classifier_audit(ready[0], len(ready[1].classes), scored=bool(ready[1].pairs))
         with st.container(key="batch_audit"):
             batch_audit(*ready)
 

@@ -45,7 +45,11 @@ from pages.ui.visitor import owner_names, visitor, who_am_i
 
 POLL_S = 2.0
 MAX_ROWS = 14
-SCORERS: Mapping[Scorer, str] = {"classifier": N_("classifier"), "linear probe": N_("linear probe")}
+SCORERS: Mapping[Scorer, str] = {
+    "classifier": N_("classifier"),
+    "linear probe": N_("linear probe"),
+    "Spearman": N_("Spearman × 100"),
+}
 
 
 def page() -> None:
@@ -133,7 +137,10 @@ def _columns() -> dict[str, Any]:
             # Translators: the heading of a column: whether the classifier or a linear probe was scored.
             _("Scored by"),
             width="small",
-            help=_("A run whose classifier never learned is scored by a linear probe of its vectors"),
+            help=_(
+                "A run whose classifier never learned is scored by a linear probe of its vectors; on a task with "
+                "similarity scores, by Spearman's ρ"
+            ),
         ),
         # Translators: the heading of a column: how long the run took.
         "Duration": column.TextColumn(_("Duration"), help=_("Excluding pauses")),
@@ -222,7 +229,14 @@ def _table(store: Store, runs: list[RunSummary], sizes: Mapping[str, RunSize]) -
     # Both splits of a finished run have the same scorer.
     newest = [scores[run.id].get("test") or scores[run.id].get("validation") for run in runs]
     scorers: list[Scorer | None] = [
-        None if score is None else "classifier" if score.probe_rows is None else "linear probe" for score in newest
+        None
+        if score is None
+        else "Spearman"
+        if score.spearman is not None
+        else "classifier"
+        if score.probe_rows is None
+        else "linear probe"
+        for score in newest
     ]
     weights = [
         _("dropped")
@@ -255,7 +269,7 @@ def _table(store: Store, runs: list[RunSummary], sizes: Mapping[str, RunSize]) -
             **({"Weights": weights} if any(weights) else {}),
         }
     )
-    empty = [] if "linear probe" in scorers else ["Scored"]
+    empty = ["Scored"] if {None, "classifier"}.issuperset(scorers) else []
     empty += [] if any(run.tags for run in runs) else ["Tags"]
     empty += [] if settings().shared else ["By"]
     empty += [] if any(run.place for run in runs) else ["Where"]
@@ -280,7 +294,11 @@ def _statuses(store: Store, runs: Sequence[RunSummary]) -> list[str]:
 
 
 def _accuracy(scores: Mapping[str, Evaluation], split: str) -> float | None:
-    return scores[split].values["accuracy"] if split in scores else None
+    """Return the accuracy on a split; Spearman's ρ for a task with similarity scores."""
+    if split not in scores:
+        return None
+    spearman = scores[split].spearman
+    return scores[split].values["accuracy"] if spearman is None else spearman
 
 
 def _selected(engine: Engine, chosen: list[RunSummary], runs: list[RunSummary]) -> None:

@@ -54,6 +54,8 @@ PROBE_ON_CPU = 120
 PROBE_ON_GPU = 500
 # A single text of a class does not show how close its texts are to each other.
 PROBE_OF_A_CLASS = 2
+# Validation rows of a task with similarity scores, two for each pair.
+VALIDATION_OF_SCORES = 400
 # Validation rows on the map for each training row.
 TRAIN_SHARE = 3
 # Snapshots of a run's weights: their maximum number, and their maximum size on disk.
@@ -68,7 +70,7 @@ def default_probe_size(classes: int, *, gpu: bool) -> int:
 
 
 def validation_size(natural: TaskData, probe_size: int | None = None, *, gpu: bool) -> int:
-    """Return the default number of validation rows: those on the map, as every frame scores all of them.
+    """Return the default number of validation rows: those on the map, as every frame scores all of them, or more pairs.
 
     If the split was cut from the training rows, the other rows remain training rows.
 
@@ -76,7 +78,9 @@ def validation_size(natural: TaskData, probe_size: int | None = None, *, gpu: bo
         natural: the task with all rows of its splits.
         probe_size: validation rows on the map, None for the default.
     """
-    return min(len(natural.validation), probe_size or default_probe_size(len(natural.classes), gpu=gpu))
+    # A rank correlation needs more rows than the map.
+    least = 0 if natural.train.scores is None else VALIDATION_OF_SCORES
+    return min(len(natural.validation), max(least, probe_size or default_probe_size(len(natural.classes), gpu=gpu)))
 
 
 def prepare(
@@ -215,6 +219,7 @@ Problem = tuple[str, object, Text]
 
 def _problems(phase: PhaseConfig, data: TaskData, shape: EncoderShape) -> Iterator[Problem]:
     """Find settings of a phase that its data or its encoder do not allow."""
+    yield from _score_problems(phase, data)
     rows = len(data.train)
     if phase.batch_size > rows:
         remedy = Message("there are {rows:,} training rows; give at most {rows:,}.", rows=rows)
@@ -263,6 +268,33 @@ def _check_paraphrases(draft: RunConfig, data: TaskData) -> None:
             "added texts, or leave paraphrases out.",
             tasks=tuple(Message(TASKS[name].label) for name in PARAPHRASED),
         )
+
+
+def lack_of_scores(task: str) -> Message:
+    """Return the remedy for a task without similarity scores where they are needed."""
+    return Message(
+        "{task} has no similarity scores; choose a task of scored pairs, such as STS-B, which the Data page fetches.",
+        task=task,
+    )
+
+
+def _score_problems(phase: PhaseConfig, data: TaskData) -> Iterator[Problem]:
+    """Find losses that need classes on a task with similarity scores, and the reverse."""
+    for term in phase.objective.terms:
+        entry = term.entry
+        if data.train.scores is None:
+            if entry.reads == "scores":
+                yield "objective", term.loss, lack_of_scores(data.name)
+        elif not entry.contrastive or entry.uses_labels or term.level == "logits":
+            remedy = Message(
+                "{task} has similarity scores instead of classes; choose CoSENT, cosine MSE or SimCSE without a "
+                "classifier.",
+                task=data.name,
+            )
+            yield "objective", term.loss, remedy
+        elif term.parameters.get("label_filter"):
+            remedy = Message("{task} has similarity scores instead of classes; turn it off.", task=data.name)
+            yield f"{term.loss}.label_filter", True, remedy
 
 
 def _trainable_problems(phase: PhaseConfig, shape: EncoderShape) -> Iterator[Problem]:
@@ -335,6 +367,12 @@ def _positive_problems(phase: PhaseConfig, plan: Plan, data: TaskData) -> Iterat
         )
         yield "objective", next(t.loss for t in phase.objective.terms if t.entry.reads == "triplets"), remedy
     count = len(data.triplets)
+    if plan.reads_pairs and phase.batch_size > len(data.pairs):
+        given = Message("{count} pair", "{count} pairs", count=len(data.pairs))
+        remedy = Message(
+            "{task} has {pairs}; give at most {count:,}.", task=data.name, pairs=given, count=len(data.pairs)
+        )
+        yield "batch_size", phase.batch_size, remedy
     if plan.reads_triplets and phase.batch_size > count:
         given = Message("{count} triplet", "{count} triplets", count=count)
         remedy = Message("{task} has {triplets}; give at most {count:,}.", task=data.name, triplets=given, count=count)

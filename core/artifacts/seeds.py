@@ -10,6 +10,7 @@ from typing import Literal
 from core.config import RunConfig
 from core.config.compare import SEED, differences_of
 from core.config.describe import settings
+from core.events import SPEARMAN
 from core.messages import N_
 from core.representation.agreement import mean_std
 
@@ -40,6 +41,7 @@ SCORES: Mapping[str, Measure] = {
         Measure("accuracy", N_("Accuracy"), "higher"),
         Measure("macro_f1", N_("Macro-F1"), "higher"),
         Measure("cross_entropy", N_("Cross-entropy, nats"), "lower"),
+        Measure(SPEARMAN, N_("Rank correlation (Spearman's ρ)"), "higher"),
     )
 }
 

@@ -44,7 +44,8 @@ class LossEntry:
         latex_variants: the equation for each value of its parameter "variant", if it has one.
         latex_notes: further lines, each shown if the parameter that it explains is not at its default.
         latex_words: the translated text for `{words}` in the note of a parameter, by its value.
-        reads: "logits" of the classifier, "vectors" that are contrasted within a batch, or "triplets" of vectors.
+        reads: "logits" of the classifier, "vectors" that are contrasted within a batch, "triplets" of vectors, or
+            pairs of vectors with similarity "scores".
         views: minimum and maximum number of views of a text (None: no maximum).
         first_view: the view that a form adds first if the loss needs one.
         levels: the levels that it can contrast; empty for a loss on logits.
@@ -53,6 +54,7 @@ class LossEntry:
         colour: colour of its curve.
         pieces: labels of its pieces, shown after its symbol, by name.
         compute: path of the function (TermInput, labels [N], settings) → its value in nats, or (value, pieces by name).
+            The labels of a loss that reads scores are the scores, from 0 to 1.
         lines: path of the function of the same arguments → ReferenceLines; "" for a loss on logits.
         forces: None if texts do not act on each other, or if a frame lacks what their forces need.
         lab: names under which the loss lab offers it, each with the settings that it fixes. None: its own name, if it
@@ -67,7 +69,7 @@ class LossEntry:
     latex: str
     summary: str
     source: str
-    reads: Literal["logits", "vectors", "triplets"]
+    reads: Literal["logits", "vectors", "triplets", "scores"]
     colour: str
     compute: str
     lines: str = ""

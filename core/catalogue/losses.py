@@ -513,7 +513,45 @@ DCL = LossEntry(
     forces=Forces("core.losses.dcl:dcl_anchor_losses", softmax=False),
 )
 
+COSENT = LossEntry(
+    name="cosent",
+    label="CoSENT",
+    symbol="CoSENT",
+    latex=(
+        r"\text{CoSENT}=\log\Big(1+\sum_{y_i>y_j}e^{(c_j-c_i)/{temperature}}\Big),"
+        r"\quad c_i=\cos(z_i,z_i')"
+    ),
+    summary=N_("Pairs with a higher similarity score should have a higher cosine. The task must have scores."),
+    source="Su Jianlin 2022, https://kexue.fm/archives/8847",
+    reads="scores",
+    levels=("sentence",),
+    uses_labels=False,
+    parameters=(temperature_parameter(0.05), *(p for p in CONTRAST if p.name in ("layers", "projection"))),
+    others_compute=N_("sentence-transformers' CoSENTLoss multiplies cosines by a scale of 20, which is τ 0.05."),
+    place=8,
+    colour="#7f7f7f",
+    compute="core.losses.cosent:cosent_term",
+    lines="core.losses.cosent:cosent_lines",
+)
+
+COSINE_MSE = LossEntry(
+    name="cosine_mse",
+    label=N_("Cosine MSE"),
+    symbol="MSE",
+    latex=r"\text{MSE}=(\cos(z_i,z_i')-y_i)^2",
+    summary=N_("The cosine of a pair should equal its similarity score, scaled to 0–1. The task must have scores."),
+    source="Reimers & Gurevych 2019, arXiv:1908.10084",
+    reads="scores",
+    levels=("sentence",),
+    uses_labels=False,
+    parameters=tuple(p for p in CONTRAST if p.name in ("layers", "projection")),
+    place=9,
+    colour="#a6761d",
+    compute="core.losses.cosine_mse:cosine_mse_term",
+    lines="core.losses.cosine_mse:cosine_mse_lines",
+)
+
 # Other packages add losses with `LOSSES.register`.
 LOSSES: Registry[LossEntry] = Registry(
-    "loss", (CROSS_ENTROPY, SUPCON, DSCL, SIMCSE, SIMCSE_SUPERVISED, RDROP, SINCERE, DCL)
+    "loss", (CROSS_ENTROPY, SUPCON, DSCL, SIMCSE, SIMCSE_SUPERVISED, RDROP, SINCERE, DCL, COSENT, COSINE_MSE)
 )

@@ -50,11 +50,12 @@ from core.config.edit import (
 )
 from core.config.presets import PRESETS, preset
 from core.config.run import RATE, peak_rates
-from core.config.score_source import classifier_note, scored_evaluations
+from core.config.score_source import classifier_note, is_first_note, scored_evaluations
 from core.errors import ConfigError, EngineError, PlaygroundError
+from core.events import SPEARMAN
 from core.exports.entry import SPOKEN
 from core.messages import ENGLISH, LANGUAGES, ask_for_language, join_list
-from core.quantities import percent
+from core.quantities import percent, signed
 from core.settings import settings
 from core.store import RunRecord, Status, Store, TaskLibrary, default_folder
 from core.store.budget import dropped_sentence, missing_sentence
@@ -162,7 +163,7 @@ def fit(config_file: str | None, folder: str | None, as_json: bool, **options: A
     if open_ and now != usual(0, 0):
         say(f"With {len(data.classes)} classes τ is {now.temperature:g}, in batches of {now.batch_size}.", err=True)
         config, data = prepared(apply_settings(draft, {TEMPERATURE: now.temperature, "batch_size": now.batch_size}))
-    for note in (*data.notes, *filter(None, [classifier_note(config)])):
+    for note in (*data.notes, *filter(None, [classifier_note(config, scored=bool(data.pairs))])):
         say(note, err=True)
     engine = _engine(folder)
     _follow(engine, engine.submit(config), as_json)
@@ -411,7 +412,7 @@ def _follow(engine: Engine, run_id: str, as_json: bool) -> None:
                     engine.stop(run_id)
         show(run)
     result = _result(store, run_id)
-    if run.message and run.message != classifier_note(run.config):  # printed before launch
+    if run.message and not is_first_note(run.message, run.config):  # printed before launch
         say(f"{run.title}: {run.message}", err=True)
     if as_json:
         print_json(result)
@@ -444,6 +445,7 @@ def _result(store: Store, run_id: str) -> dict[str, Any]:
         "scored": None if last is None else "classifier" if last.probe_rows is None else "linear probe",
         "test_majority_rate": majority_rate(store.folder, run, "test"),
         "validation_majority_rate": majority_rate(store.folder, run, "validation"),
+        **{f"{split}_{SPEARMAN}": values[SPEARMAN] for split, values in scores.items() if SPEARMAN in values},
         "device": run.device,
         "seconds": round(run.elapsed_s, 3) if run.started_at else None,
         "peak_memory_bytes": run.peak_memory,
@@ -456,7 +458,9 @@ def _result(store: Store, run_id: str) -> dict[str, Any]:
 
 def _sentence(run: RunRecord, result: dict[str, Any]) -> str:
     text = f"{run.title} {run.status} at step {run.last_step}"
-    if result["test_accuracy"] is not None:
+    if (spearman := result.get(f"test_{SPEARMAN}")) is not None:
+        text += f": test Spearman {signed(spearman, 3)}"
+    elif result["test_accuracy"] is not None:
         of_probe = " of a linear probe" if result["scored"] == "linear probe" else ""
         accuracy, f1 = percent(result["test_accuracy"]), percent(result["macro_f1"])
         text += f": test accuracy{of_probe} {accuracy}, macro-F1 {f1}"

@@ -154,5 +154,5 @@ def task_fields(name_or_file: str | None, own: TaskLibrary | None) -> dict[str, 
         return {"id": ids[name_or_file]}
     if Path(name_or_file).suffix or "/" in name_or_file:
         return {"id": FILE_TASK, "path": name_or_file}
-    names = join_list([*TASKS, *(task.name for task in tasks if task.kind == "classes")])
+    names = join_list([*TASKS, *(task.name for task in tasks)])
     raise ConfigError("task", name_or_file, f"choose {names}, or give the path of a file.")

@@ -34,7 +34,7 @@ from core.experiments.lifecycle import Experiments, find_missing_runs, is_over
 from core.experiments.protocols.registry import PROTOCOLS
 from core.experiments.report import report_html
 from core.experiments.result_table import SUFFIXES, Format, cautions, findings, notes, table_text
-from core.experiments.results import MEASURES, OF_VECTORS, SPLITS, TEST, Results, results
+from core.experiments.results import MEASURES, OF_VECTORS, SPLITS, TEST, Results, results, usual_measure
 from core.experiments.surface import LEVELS, SIDES, full_runs, summarise, surface_design
 from core.experiments.vectors import job as measure_vectors
 from core.experiments.vectors import vectors_request
@@ -353,7 +353,7 @@ def _show(
     """Print or write the table. Exit with status 1 if a run has failed."""
     experiment, design = found.table.experiment(experiment_id), found.design(experiment_id)
     protocol = PROTOCOLS.get(design.protocol)
-    measure = measure or (protocol.measure if protocol else "accuracy")
+    measure = measure or (protocol.measure if protocol else usual_measure(design))
     split = split or (protocol.split if protocol else TEST)
     if measure in OF_VECTORS:
         measure_vectors(vectors_request(experiment_id), found.engine.store.folder, lambda *_: None)

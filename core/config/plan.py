@@ -15,8 +15,9 @@ from core.errors import ConfigError
 from core.messages import Message
 from core.parameters import integer_setting, number, resolve_layers
 
-Source = Literal["rows", "premise", "entailment", "contradiction"]
+Source = Literal["rows", "premise", "entailment", "contradiction", "first", "second"]
 TRIPLET: tuple[Source, ...] = ("premise", "entailment", "contradiction")
+PAIR: tuple[Source, ...] = ("first", "second")
 
 # Additional passes, forward and backward, that compute an adversarial step.
 ADVERSARIAL_PASSES = 2
@@ -30,7 +31,7 @@ class Pass(NamedTuple):
     """One pass of the batch through the encoder.
 
     Attributes:
-        source: the rows of the batch, or one text of its triplets.
+        source: the rows of the batch, or one text of its triplets or scored pairs.
         view: the view that the pass computes; None for the unchanged texts.
         draw: distinguishes passes that differ only in their random draws.
         cutmix: concentration a of CutMix; 0 for texts that are not mixed.
@@ -117,18 +118,23 @@ class Plan:
     def keeps_frozen(self, frozen: int, blocks: int, *, in_parts: bool) -> bool:
         """Return whether the outputs of the lowest `frozen` of `blocks` blocks can be cached.
 
-        They cannot if a view changes a text before the encoder, if the batch consists of triplets, or if a term reads a
-        frozen block while higher blocks learn. Nor can they if a gradient cache reads the batch in micro-batches
-        (`in_parts`), unless all blocks are frozen.
+        They cannot if a view changes a text before the encoder, if the batch consists of triplets or pairs, or if
+        a term reads a frozen block while higher blocks learn. Nor can they if a gradient cache reads the batch in
+        micro-batches (`in_parts`), unless all blocks are frozen.
         """
-        if not frozen or self.changes_input or self.reads_triplets:
+        if not frozen or self.changes_input or self.reads_triplets or self.reads_pairs:
             return False
         lowest = min([*self.layers, *(layer for layer, _ in self.tokens), blocks])
         return frozen == blocks or (not in_parts and lowest > frozen)
 
     @property
     def reads_triplets(self) -> bool:
-        return any(p.source != "rows" for p in self.passes)
+        return any(p.source in TRIPLET for p in self.passes)
+
+    @property
+    def reads_pairs(self) -> bool:
+        """True if any pass reads one text of scored pairs."""
+        return any(p.source in PAIR for p in self.passes)
 
     @property
     def changes_input(self) -> bool:
@@ -180,8 +186,9 @@ class _Planner:
         return tuple(self.passes), tuple(sorted(self.layers)), tuple(sorted(self.tokens.items()))
 
     def term(self, key: str, term: TermConfig) -> TermPlan:
-        if term.entry.reads == "triplets":
-            numbers = [self._number(Pass(side)) for side in TRIPLET]
+        if term.entry.reads in ("triplets", "scores"):
+            sides = TRIPLET if term.entry.reads == "triplets" else PAIR
+            numbers = [self._number(Pass(side)) for side in sides]
             return TermPlan(key, term, groups=self._per_layer(term, [(n, None, 0.0) for n in numbers]))
         cut = number(term.parameters, "cutmix") if "cutmix" in term.parameters else 0.0
         passes = [Pass(cutmix=cut)] if term.original else []

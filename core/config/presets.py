@@ -23,7 +23,8 @@ DROPOUT_NOTES = N_("the dropout-contrast notes")
 
 BASELINES, SUPERVISED, AGREEMENT = N_("Baseline"), N_("Supervised contrast"), N_("Agreement")
 UNSUPERVISED, TOKENS, SHOWING = N_("Contrast without labels"), N_("Tokens and layers"), N_("Demonstrations")
-GROUPS = (BASELINES, SUPERVISED, AGREEMENT, UNSUPERVISED, TOKENS, SHOWING)
+SIMILARITY = N_("Similarity scores")
+GROUPS = (BASELINES, SUPERVISED, AGREEMENT, UNSUPERVISED, SIMILARITY, TOKENS, SHOWING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,6 +303,30 @@ _ALL = (
         ),
         N_("Fang et al. 2020, arXiv:2005.12766; the paraphrases were written for this project"),
         (_cert(*({"view": "paraphrase", "strength": strength} for strength in ("weak", "strong"))), CLASSIFIER),
+    ),
+    Preset(
+        "simcse-alone",
+        N_("SimCSE alone"),
+        UNSUPERVISED,
+        N_("Two dropout passes of a text attract each other, without labels; no classifier is trained."),
+        SIMCSE,
+        (_objective({"loss": "simcse", "views": _views("dropout")}),),
+    ),
+    Preset(
+        "cosent",
+        "CoSENT",
+        SIMILARITY,
+        N_("Orders the cosines of pairs as their similarity scores; the task must have scores, such as STS-B."),
+        "Su Jianlin 2022, https://kexue.fm/archives/8847",
+        (_objective({"loss": "cosent"}),),
+    ),
+    Preset(
+        "cosine-mse",
+        N_("Cosine MSE"),
+        SIMILARITY,
+        N_("Fits the cosine of a pair to its similarity score; the task must have scores, such as STS-B."),
+        "Reimers & Gurevych 2019, arXiv:1908.10084",
+        (_objective({"loss": "cosine_mse"}),),
     ),
     Preset(
         "label-smoothing",

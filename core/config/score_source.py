@@ -13,12 +13,12 @@ from core.config import RunConfig
 from core.config.plan import objective_at
 from core.events import BASELINE, VALIDATION, Evaluation
 from core.messages import ENGLISH, N_, Message, Text, _, sentences
-from core.quantities import percent
+from core.quantities import percent, signed
 
 # Training rows that the linear probe of a frame is fitted on, including those on the map.
 PROBE_ROWS = 200
 
-Scorer = Literal["classifier", "linear probe"]
+Scorer = Literal["classifier", "linear probe", "Spearman"]
 
 # Keys: whether the score is below (-1), level with (0) or above (1) that of a linear probe of the untrained encoder,
 # and whether it comes from a linear probe itself.
@@ -67,9 +67,15 @@ def scored_evaluations(config: RunConfig, evaluations: Sequence[Evaluation]) -> 
 
 def score_note(evaluation: Evaluation) -> str:
     """Format a frame's validation score, and name the linear probe if it was scored."""
+    if evaluation.spearman is not None:
+        return spearman_text(evaluation.spearman)
     score = percent(evaluation.values["accuracy"])
     by_probe = evaluation.probe_rows is not None
     return _("linear probe {score}", score=score) if by_probe else _("validation {score}", score=score)
+
+
+def spearman_text(value: float) -> str:
+    return _("Spearman {score}", score=signed(value, 3))
 
 
 def score_notes_of(config: RunConfig, evaluations: Sequence[Evaluation], steps: Sequence[int]) -> tuple[str, ...]:
@@ -80,16 +86,22 @@ def score_notes_of(config: RunConfig, evaluations: Sequence[Evaluation], steps: 
 
 def is_first_note(message: Text | None, config: RunConfig) -> bool:
     """Return whether a run's message is the `classifier_note` of its launch; λ may have been turned since."""
-    note = classifier_note(config)
-    return message == note or (note is not None and message == note.render(ENGLISH))  # older runs store it in English
+    notes = [classifier_note(config, scored=scored) for scored in (False, True)]
+    # Older runs store it in English.
+    return message in notes or message in [note.render(ENGLISH) for note in notes if note is not None]
 
 
-def classifier_note(config: RunConfig, *, over: bool = False) -> Message | None:
+def classifier_note(config: RunConfig, *, over: bool = False, scored: bool = False) -> Message | None:
     """Return a note on a prepared run that does not train its classifier from the first step; otherwise None.
 
     Args:
         over: whether the run has ended, so that no knob can be turned any more.
+        scored: whether the task has similarity scores.
     """
+    if scored or any(term.entry.reads == "scores" for term in config.phases[0].objective.terms):
+        return Message(
+            "No classifier is trained. The score is Spearman's ρ between the cosines of the pairs and their scores."
+        )
     first = classifier_learns_from(config)
     if first == 1:
         return None
@@ -158,6 +170,12 @@ def outcome_sentence(config: RunConfig, evaluations: Sequence[Evaluation]) -> st
     if not frames:
         return None
     last = frames[-1]
+    if last.spearman is not None:
+        untrained = frames[0].spearman
+        if last.step == 0 or frames[0].step or untrained is None:
+            return None
+        values = {"score": signed(last.spearman, 3), "start": signed(untrained, 3)}
+        return _("Spearman's ρ on validation: {score}, and {start} before the first step.", **values)
     by_probe = last.probe_rows is not None
     references = [frame for frame in frames[:-1] if frame.step == 0] if by_probe else given
     reference = next((e for e in references if by_probe or e.split == BASELINE), None)

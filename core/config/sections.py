@@ -59,7 +59,7 @@ class ReadingConfig(Section):
     kind: Literal["classes", "similarity"] | None = setting(
         None,
         N_("Kind of labels"),
-        N_("Similarity scores, as in STS-B, are used for evaluation, not for training."),
+        N_("Similarity scores, as in STS-B, are learned by CoSENT and cosine MSE; other losses need classes or none."),
         DETECTED | {"classes": N_("Classes"), "similarity": N_("Similarity scores")},
     )
     encoding: Literal["utf-8", "utf-16", "cp1252", "gb18030", "cp949"] | None = setting(

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from core.advice.prepare import lack_of_scores
 from core.artifacts.speed import estimate_run
-from core.errors import PlaygroundError
+from core.errors import ConfigError, PlaygroundError
+from core.events import SPEARMAN
 from core.experiments.design import Design
 from core.experiments.lifecycle import check_drafts
+from core.experiments.results import usual_measure
 from core.workers import Engine
 from core.workers.machine import has_gpu
 
@@ -47,10 +50,13 @@ def cost(engine: Engine, design: Design) -> Cost:
     refused: list[tuple[str, str]] = []
     first: PlaygroundError | None = None
     seconds = disk_bytes = 0.0
-    known, measured = 0, True
+    known, measured, by_rank = 0, True, usual_measure(design) == SPEARMAN
     for cell in (*design.source_cells, *design.cells):
         try:
             made = [engine.prepared(design.draft(cell, seed)) for seed in looked_at]
+            config, data = made[0]
+            if by_rank and not data.pairs:  # also a cell that could train without scores
+                raise ConfigError("task.id", config.task.id, lack_of_scores(data.name))
             found = estimate_run(engine.store, *made[0], gpu=has_gpu())
         except PlaygroundError as error:
             refused.append((design.spoken_title(cell), str(error)))

@@ -9,7 +9,7 @@ from typing import Literal
 
 from tabulate import tabulate
 
-from core.events import VALIDATION
+from core.events import SPEARMAN, VALIDATION
 from core.experiments.design import axis_title
 from core.experiments.results import (
     COSTS,
@@ -91,7 +91,8 @@ def table_rows(results: Results) -> tuple[list[str], list[list[str]]]:
     names = [axis_title(axis, results.design.base) for axis in results.design.axes] or [_("Runs")]
     header = [*names, _("Seeds"), score_name(results)]
     # Translators: a column: the score of the linear probe of the untrained encoder.
-    to_beat = {"probe": _("Untrained probe"), "majority": _("Majority class")}
+    probe = _("Untrained encoder") if results.measure.name == SPEARMAN else _("Untrained probe")
+    to_beat = {"probe": probe, "majority": _("Majority class")}
     known = [name for name in to_beat if any(getattr(cell.reference, name) is not None for cell in results.cells)]
     # The verdict comes first, because a narrow page does not show all columns.
     tests = [_("Verdict"), _("Seeds needed"), _("95% interval"), _("p over seeds (Holm)")] if results.over_seeds else []
@@ -148,7 +149,9 @@ def findings(results: Results) -> list[str]:
         _range_text(results, values)
         for values in ([one.probe for one in references], [one.majority for one in references])
     )
-    if probe:
+    if probe and results.measure.name == SPEARMAN:
+        found.append(_("{score} of the untrained encoder: {value}.", score=score_name(results), value=probe))
+    elif probe:
         said = {"score": score_name(results), "value": probe}
         found.append(
             _("{score} of the linear probe of the untrained encoder, mean over seeds: {value}.", **said)
@@ -158,7 +161,14 @@ def findings(results: Results) -> list[str]:
     if majority:
         found.append(_("{score} of the majority class: {value}.", score=score_name(results), value=majority))
     worse = [cell for cell in results.cells if results.is_worse_than_probe(cell)]
-    if worse:
+    if worse and results.measure.name == SPEARMAN:
+        found.append(
+            _(
+                "Cells whose mean is below the untrained encoder: {cells}.",
+                cells=join_list(cell.title for cell in worse),
+            )
+        )
+    elif worse:
         named = clauses(
             _(
                 "{cell} ({score} against {probe})",
@@ -208,7 +218,8 @@ def _tuned_text(results: Results, tuned: Tuned) -> str:
 
 def reference_text(results: Results, cell: CellResult) -> str:
     """Return a sentence on the reference scores of one cell; empty if they are unknown."""
-    known = zip(BASELINES, cell.reference, strict=True)
+    first = N_("untrained encoder {score}") if results.measure.name == SPEARMAN else BASELINES[0]
+    known = zip((first, BASELINES[1]), cell.reference, strict=True)
     told = [_(name, score=score_text(results, value)) for name, value in known if value is not None]
     if not told:
         return ""
@@ -221,6 +232,8 @@ def strokes_text(results: Results) -> str:
     """Return a sentence that explains the grey strokes of the chart; empty without the probe."""
     if all(cell.reference.probe is None for cell in results.cells):
         return ""
+    if results.measure.name == SPEARMAN:
+        return _("Long grey dashes: untrained encoder.")
     return _(
         "Long grey dashes: linear probe of the untrained encoder. Dashes and dots: majority class, if within the "
         "range of scores."
@@ -397,7 +410,8 @@ def notes(results: Results) -> list[str]:
         )
     if results.measure.better is not None:
         found.append(better_text(results))
-    if any(cell.reference.probe is not None for cell in results.cells):
+    by_rank = results.measure.name == SPEARMAN  # computed from cosines, without a probe
+    if any(cell.reference.probe is not None for cell in results.cells) and not by_rank:
         found.append(
             _(
                 "The untrained probe is a logistic regression (C = 1) on the untrained encoder’s vectors of the "
@@ -408,7 +422,7 @@ def notes(results: Results) -> list[str]:
         found.append(_(PEAK_MEMORY))
     if results.measure.name == "seconds":
         found.append(_("Durations exclude pauses. Runs that share a machine slow each other down."))
-    if any(cell.by_probe for cell in results.cells):
+    if any(cell.by_probe for cell in results.cells) and not by_rank:
         found.append(_("If the classifier never learned, the score is of a linear probe of the vectors."))
     return found
 

@@ -19,7 +19,7 @@ from scipy.special import log_softmax
 from core.artifacts.measures import read_measures
 from core.artifacts.seeds import SCORES, Measure
 from core.errors import StoreError
-from core.events import BASELINE, BASELINE_TEST, VALIDATION, Evaluation
+from core.events import BASELINE, BASELINE_TEST, SPEARMAN, VALIDATION, Evaluation
 from core.experiments.design import Cell, Design
 from core.messages import N_
 from core.representation.agreement import PairAgreement, agreement, mean_std
@@ -27,6 +27,7 @@ from core.representation.metrics import METRICS
 from core.representation.paired import LEVEL, NOTHING, PairedDifference, holm, paired_difference, seeds_needed
 from core.representation.recall import class_groups
 from core.store import ExperimentRun, ExperimentTable, Status, Store
+from core.tasks.registry import TASKS
 from core.workers.run_rows import majority_rate, train_counts
 
 TEST = "test"
@@ -69,7 +70,8 @@ class Reference(NamedTuple):
     """Reference scores on the displayed split without training the encoder; None if unknown.
 
     Attributes:
-        probe: score of the linear probe of the untrained encoder, in the displayed measure.
+        probe: score of the linear probe of the untrained encoder, in the displayed measure; for Spearman's ρ, that of
+            the untrained encoder itself.
         majority: accuracy of predicting the most common training class.
     """
 
@@ -307,11 +309,21 @@ def _majority_rate(store: Store, run_id: str, attempt: int, split: str) -> float
 
 
 def measures_of(design: Design) -> Mapping[str, Measure]:
-    """Return the measures that a design can be compared by: recall of head and tail only if classes are imbalanced."""
+    """Return the measures that a design can be compared by.
+
+    Recall of head and tail needs imbalanced classes, and Spearman's ρ similarity scores, which no bundled task has.
+    """
     levels = [level for axis in design.axes for level in axis.levels]
     extra = [level.settings for level in (*levels, *([design.reference] if design.reference else []))]
     imbalanced = max([design.base.task.imbalance, *(settings.get("task.imbalance", 1) for settings in extra)]) > 1
-    return {name: measure for name, measure in MEASURES.items() if imbalanced or name not in OF_GROUPS}
+    left_out = {*(() if imbalanced else OF_GROUPS), *((SPEARMAN,) if design.base.task.id in TASKS else ())}
+    return {name: measure for name, measure in MEASURES.items() if name not in left_out}
+
+
+def usual_measure(design: Design) -> str:
+    """Return the measure that a design without a protocol is compared by."""
+    terms = [term for phase in design.base.phases for term in phase.objective.terms]
+    return SPEARMAN if any(term.entry.reads == "scores" for term in terms) else "accuracy"
 
 
 def _group_recall(store: Store, run: ExperimentRun, measure: str, split: str) -> Evaluation | None:

@@ -13,7 +13,7 @@ from core.config.score_source import classifier_learns_from, scored_evaluations
 from core.events import BASELINE_TEST, VALIDATION, Evaluation
 from core.exports.entry import file_stem
 from core.messages import ngettext
-from core.quantities import percent
+from core.quantities import percent, signed
 from core.store import RunRecord, Store
 from core.workers.run_rows import majority_rate
 
@@ -133,6 +133,10 @@ def _rows(evaluations: dict[str, Evaluation]) -> list[str]:
     for split, name in names.items():
         if split in evaluations:
             values = evaluations[split].values
+            if (spearman := evaluations[split].spearman) is not None:
+                score = name.replace("linear probe of the untrained", "untrained")
+                rows.append(f"| {score}, Spearman's ρ | {signed(spearman, 3)} | – | – |")
+                continue
             low, high = values.get("accuracy_low"), values.get("accuracy_high")
             interval = "–" if low is None or high is None else f"{percent(low)} to {percent(high)}"
             rows.append(f"| {name} | {percent(values['accuracy'])} | {interval} | {percent(values['macro_f1'])} |")

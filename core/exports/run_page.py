@@ -26,7 +26,7 @@ from core.artifacts.shared_examples import example_keys, find_shared_rows, find_
 from core.config.branches import shared_steps
 from core.config.describe import Setting, objective_label, settings
 from core.config.run import without_folders
-from core.config.score_source import score_notes_of, scored_evaluations
+from core.config.score_source import score_notes_of, scored_evaluations, spearman_text
 from core.errors import StoreError
 from core.events import BASELINE_TEST, VALIDATION, Evaluation, FloatArray, Probe
 from core.exports.entry import Export, file_stem, refuse_unended, text_writer
@@ -292,6 +292,8 @@ def _score(evaluation: Evaluation | None, *, named: bool) -> str:
     """Format a score. Args: named: True if the row's name already states the scorer."""
     if evaluation is None:
         return "–"
+    if evaluation.spearman is not None:
+        return spearman_text(evaluation.spearman)
     values = evaluation.values
     text = percent(values["accuracy"])
     if "accuracy_low" in values:

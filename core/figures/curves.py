@@ -262,6 +262,17 @@ def _blocks(compared: Sequence[Step]) -> str:
 
 def _accuracy_traces(evaluations: Sequence[Evaluation], facts: Mapping[str, float], total_steps: int) -> list[Figure]:
     validation = [e for e in evaluations if e.split == "validation"]
+    if _by_spearman(evaluations):
+        having = [e for e in validation if e.spearman is not None]
+        start = [e.spearman for e in having if e.step == 0][:1] * 2
+        more = {"hovertemplate": HOVER, "name": _("Spearman's ρ"), "meta": _("now")}
+        line = {"color": ACCENT, "width": 2, "dash": "solid"}
+        x, y = [e.step for e in having], [e.spearman for e in having]
+        untrained = more | {"name": _("untrained encoder"), "meta": _("untrained")}
+        return [
+            curve(x, y, line, axes_of(2), mode="lines+markers", **more, marker={"size": 5}),
+            curve([0, total_steps][: len(start)], start, {"color": QUIET, "width": 1.2}, axes_of(2), **untrained),
+        ]
     of_probe = [e for e in validation if e.probe_rows is not None]
     of_classifier = [e for e in validation if e.probe_rows is None]
     probe = _with_rows(_("linear probe of the frame"), of_probe[-1]) if of_probe else ""
@@ -282,6 +293,10 @@ def _accuracy_traces(evaluations: Sequence[Evaluation], facts: Mapping[str, floa
             more = {"name": name, "hovertemplate": SHARE_HOVER, "meta": end}
             traces.append(curve([0, total_steps], [level, level], line, axes_of(2), **more))
     return traces
+
+
+def _by_spearman(evaluations: Sequence[Evaluation]) -> bool:
+    return any(e.spearman is not None for e in evaluations)
 
 
 def _with_rows(name: str, evaluation: Evaluation) -> str:
@@ -339,6 +354,9 @@ def _panels(steps: Sequence[Step], evaluations: Sequence[Evaluation], compared: 
     if any(validation):
         only, then = _("Validation accuracy: linear probe"), _("Validation accuracy: linear probe, then classifier")
         panels[2] = replace(PANELS[1], title=only if all(validation) else then)
+    if _by_spearman(evaluations):
+        hint = N_("if it is above that of the untrained encoder, training helped")
+        panels[2] = Panel(N_("Spearman's ρ on validation"), PANELS[1].share, hint)
     if _measured(steps[-1:], OfTerm.COLLAPSE_LINE):
         panels[1] = replace(PANELS[0], hint=CONTRASTIVE_HINT)
     keys = _measured(compared, OfTerm.SHARED_GRADIENT)

@@ -9,7 +9,18 @@ from core.events import OfTerm
 from core.messages import N_, _
 
 # Colours of the second, third, … term of one loss.
-MORE_COLOURS = ("#b3a369", "#7a6fac", "#5f9e6e", "#a65e4e", "#4a8fa8", "#8c6d46", "#9b9b3d", "#b56d8f")
+MORE_COLOURS = (
+    "#b3a369",
+    "#7a6fac",
+    "#5f9e6e",
+    "#a65e4e",
+    "#4a8fa8",
+    "#8c6d46",
+    "#9b9b3d",
+    "#b56d8f",
+    "#5b7f3a",
+    "#6d7f99",
+)
 # Dashes of the pieces of a loss, in order.
 PIECE_DASHES = ("dashdot", "longdash", "dash", "dot")
 

@@ -15,6 +15,8 @@ HOMES = {
     "ObjectiveValue": "evaluate",
     "RDropLoss": "rdrop",
     "contrastive_coefficients": "supcon",
+    "cosent_loss": "cosent",
+    "cosine_mse_loss": "cosine_mse",
     "cross_entropy_loss": "cross_entropy",
     "cutmix_loss": "cross_entropy",
     "dcl_loss": "dcl",

@@ -28,19 +28,25 @@ Input = str | tuple[str, str]
 class Split:
     """Texts and their labels. A label is an index into the task's classes.
 
-    A task on pairs has a second text for each row.
+    A task on pairs has a second text for each row. In a task with similarity scores, each row is one text: rows 2i and
+    2i + 1 are a pair.
+
+    Attributes:
+        scores: score of each row's pair, scaled to 0–1; None for a task with classes.
     """
 
     texts: tuple[str, ...]
     labels: tuple[int, ...]
     seconds: tuple[str, ...] | None = None
+    scores: tuple[float, ...] | None = None
 
     def __len__(self) -> int:
         return len(self.texts)
 
     def take(self, rows: Sequence[int]) -> Split:
         seconds = None if self.seconds is None else tuple(self.seconds[i] for i in rows)
-        return Split(tuple(self.texts[i] for i in rows), tuple(self.labels[i] for i in rows), seconds)
+        scores = None if self.scores is None else tuple(self.scores[i] for i in rows)
+        return Split(tuple(self.texts[i] for i in rows), tuple(self.labels[i] for i in rows), seconds, scores)
 
     @property
     def inputs(self) -> tuple[Input, ...]:
@@ -53,6 +59,33 @@ class Split:
         if self.seconds is None:
             return self.texts
         return tuple(f"{text} ↔ {second}" for text, second in zip(self.texts, self.seconds, strict=True))
+
+
+class ScoredPair(NamedTuple):
+    """Two texts and their similarity score, scaled to 0–1."""
+
+    first: str
+    second: str
+    score: float
+
+
+# Rows of a task with scores are labelled with one of this many equal intervals of the scale.
+LEVELS = 5
+
+
+def split_of_pairs(pairs: Sequence[ScoredPair]) -> Split:
+    """Return scored pairs as a split, with two rows for each."""
+    rows = [(text, pair.score) for pair in pairs for text in (pair.first, pair.second)]
+    scores = tuple(score for _, score in rows)
+    labels = tuple(min(int(score * LEVELS), LEVELS - 1) for score in scores)
+    return Split(tuple(text for text, _ in rows), labels, scores=scores)
+
+
+def pairs_of(split: Split) -> tuple[ScoredPair, ...]:
+    """Return the scored pairs of a split; empty for a task with classes."""
+    if split.scores is None:
+        return ()
+    return tuple(map(ScoredPair, split.texts[::2], split.texts[1::2], split.scores[::2]))
 
 
 class Triplet(NamedTuple):
@@ -85,7 +118,7 @@ class TaskData:
     @cached_property
     def content_hash(self) -> str:
         splits: list[list[object]] = [
-            [s.texts, s.labels] if s.seconds is None else [s.texts, s.seconds, s.labels]
+            [one for one in (s.texts, s.seconds, s.labels, s.scores) if one is not None]
             for s in (self.train, self.validation, self.test)
         ]
         rows = json.dumps([self.classes, splits], ensure_ascii=False, separators=(",", ":"))
@@ -113,6 +146,11 @@ class TaskData:
             for premise, (follows, contradicts) in found.items()
             for entailed, contradicted in zip(follows, contradicts, strict=False)
         )
+
+    @cached_property
+    def pairs(self) -> tuple[ScoredPair, ...]:
+        """Return the scored pairs of the training split; empty for a task with classes."""
+        return pairs_of(self.train)
 
     def with_more(self, texts: Sequence[str], seconds: Sequence[str] | None) -> TaskData:
         """Return the task with additional training rows: one text per training row, with the same label."""
@@ -151,8 +189,17 @@ class TaskData:
         return split.labels.count(commonest) / len(split)
 
     def rows(self) -> Rows:
-        """Return the rows of the three splits in one list."""
+        """Return the rows of the three splits in one list. Those of a task with scores are pairs."""
         splits = (self.train, self.validation, self.test)
+        if self.train.scores is not None:
+            named = [(pair, name) for name, split in zip(SPLIT_NAMES, splits, strict=True) for pair in pairs_of(split)]
+            return Rows(
+                texts=tuple(pair.first for pair, _ in named),
+                labels=tuple(repr(pair.score) for pair, _ in named),
+                seconds=tuple(pair.second for pair, _ in named),
+                splits=tuple(name for _, name in named),
+                kind="similarity",
+            )
         return Rows(
             texts=tuple(chain(*(split.texts for split in splits))),
             labels=tuple(self.classes[label] for split in splits for label in split.labels),
@@ -177,7 +224,10 @@ def read_data(path: Path, content_hash: str) -> TaskData:
         number = {label: i for i, label in enumerate(classes)}
         parts = [rows.take([i for i, split in enumerate(rows.splits or ()) if split == name]) for name in SPLIT_NAMES]
         train, validation, test = (
-            Split(part.texts, tuple(number[label] for label in part.labels), part.seconds) for part in parts
+            split_of_pairs(list(map(ScoredPair, part.texts, part.seconds or (), map(float, part.labels))))
+            if part.kind == "similarity"
+            else Split(part.texts, tuple(number[label] for label in part.labels), part.seconds)
+            for part in parts
         )
         data = TaskData(about["name"], classes, train, validation, test)
     except (KeyError, ValueError) as error:

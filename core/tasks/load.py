@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Literal, Protocol
 
 from core.config import FILE_TASK, ReadingConfig, TaskConfig
 from core.errors import ConfigError, TaskError, quote_value
 from core.messages import N_, Message
-from core.tasks.dataset import Split, TaskData
+from core.tasks.dataset import LEVELS, ScoredPair, Split, TaskData, split_of_pairs
 from core.tasks.files.problems import PROBLEMS, check_drop
 from core.tasks.files.reading import CombinedFiles, Source, combine_readings, read_file
 from core.tasks.noise import flipped_labels, long_tail, noisy_text
@@ -25,6 +26,8 @@ from core.tasks.survey import folded
 SPLIT_SEED = 20210111
 # EDA changes a few thousand texts per second.
 MAX_NOISY_TEXTS = 20_000
+# Fewer scored pairs leave too few for validation and test.
+LEAST_PAIRS = 10
 # Errors for a class that is too small to be split.
 TOO_FEW = {
     "test": N_(
@@ -236,7 +239,7 @@ def _load(config: TaskConfig, seed: int, name: str, fixed: IdentityKey) -> TaskD
 
 
 def split_rows(rows: Rows, name: str, config: TaskConfig | None = None, seed: int = 0) -> TaskData:
-    """Split rows with classes into three splits, with the config's sample and noise. Raises: see `load_task`."""
+    """Split rows into three splits, with the config's sample and noise. Raises: see `load_task`."""
     config = config or TaskConfig()
     data = _sampled(config, seed, _split_whole(IdentityKey(rows), name, config.validation_size))
     if config.content_hash not in (None, data.content_hash):
@@ -251,15 +254,12 @@ def split_rows(rows: Rows, name: str, config: TaskConfig | None = None, seed: in
 def _split_whole(fixed: IdentityKey, name: str, validation_size: int | None) -> TaskData:
     """Split all rows, without sample and noise."""
     rows, named = fixed.rows, quote_value(name)
-    if rows.kind == "similarity":
-        raise TaskError(
-            "{name} holds similarity scores, which are used for evaluation only: choose a task with classes.",
-            name=named,
-        )
     splits = rows.splits or ("train",) * len(rows)
     given = {split: [row for row, name in enumerate(splits) if name == split] for split in SPLIT_NAMES}
     if not given["train"]:
         raise TaskError("{name} has no row in the split train: name the training rows train.", name=named)
+    if rows.kind == "similarity":
+        return _split_scored(rows, given, name, validation_size)
     classes = tuple(sorted({rows.labels[row] for row in given["train"]}, key=_label_order))
     if len(classes) < 2:
         raise TaskError(
@@ -286,6 +286,65 @@ def _split_whole(fixed: IdentityKey, name: str, validation_size: int | None) -> 
         count=crossing,
     )
     return TaskData(name, classes, pool, validation, test, notes=(note,) if crossing else ())
+
+
+def _split_scored(
+    rows: Rows, given: Mapping[SplitName, Sequence[int]], name: str, validation_size: int | None
+) -> TaskData:
+    """Split scored pairs; their scores are scaled so that 0 and 1 are the lowest and the highest of all rows."""
+    values = [float(label) for label in rows.labels]
+    low, high = min(values), max(values)
+    if len(given["train"]) < LEAST_PAIRS:
+        raise TaskError(
+            "{name} has too few scored pairs to learn from: give it at least {least} training rows.",
+            name=quote_value(name),
+            least=LEAST_PAIRS,
+        )
+    if low == high:
+        raise TaskError(
+            "{name} has only the score {score:g}: training needs pairs of different similarity.",
+            name=quote_value(name),
+            score=low,
+        )
+    scaled = [(value - low) / (high - low) for value in values]
+    pairs = list(map(ScoredPair, rows.texts, rows.seconds or (), scaled))
+    parts = {split: split_of_pairs([pairs[row] for row in chosen]) for split, chosen in given.items()}
+    edges = [low + (high - low) * level / LEVELS for level in range(LEVELS + 1)]
+    classes = tuple(f"{start:g}–{end:g}" for start, end in pairwise(edges))
+    train, test, validation = parts["train"], parts["test"], parts["validation"]
+    if not len(test):
+        test, train = _divide_pairs(train, held_out_test_rows(len(train) // 2))
+    if not len(validation):
+        count = validation_rows(len(train) // 2) if validation_size is None else validation_size // 2
+        if not 2 <= count <= len(train) // 2 - 2:
+            raise ConfigError(
+                "validation_size",
+                2 * count,
+                "{name} has {rows:,} rows; leave at least {least} to train on.",
+                name=quote_value(name),
+                rows=len(train),
+                least=4,
+            )
+        validation, train = _divide_pairs(train, count)
+    elif validation_size is not None:
+        validation = _take_pairs(validation, _pair_order(validation, SPLIT_SEED)[: validation_size // 2])
+    return TaskData(name, classes, train, validation, test)
+
+
+def _pair_order(split: Split, seed: int) -> list[int]:
+    """Return the stratified order of a split's pairs, numbered from 0."""
+    return stratified_order(split.labels[::2], seed, text_groups(split.texts[::2]))
+
+
+def _take_pairs(split: Split, pairs: Sequence[int]) -> Split:
+    return split.take([row for pair in pairs for row in (2 * pair, 2 * pair + 1)])
+
+
+def _divide_pairs(split: Split, count: int) -> tuple[Split, Split]:
+    """Divide a split into about `count` pairs, and the others. Pairs with the same first text stay together."""
+    taken = held_out(split.labels[::2], count, SPLIT_SEED, text_groups(split.texts[::2]))
+    rest = sorted(set(range(len(split) // 2)) - set(taken))
+    return _take_pairs(split, taken), _take_pairs(split, rest)
 
 
 def _label_order(label: str) -> tuple[int, float, str]:
@@ -345,6 +404,8 @@ def _divide(
 def _sampled(config: TaskConfig, seed: int, data: TaskData) -> TaskData:
     """Make classes imbalanced, take a few-shot sample, and add noise to labels and texts, as the config says."""
     pool, classes = data.train, len(data.classes)
+    if pool.scores is not None:
+        return _sampled_pairs(config, seed, data)
     rows = list(range(len(pool)))
     if config.imbalance > 1.0:
         rows = long_tail(pool.labels, classes, config.imbalance, _order(pool, seed))
@@ -387,6 +448,29 @@ def _sampled(config: TaskConfig, seed: int, data: TaskData) -> TaskData:
     firsts = tuple(text if isinstance(text, str) else text[0] for text in texts)
     seconds = None if train.seconds is None else tuple(text[1] for text in texts if not isinstance(text, str))
     return replace(data, train=Split(firsts, labels, seconds), clean=train)
+
+
+def _sampled_pairs(config: TaskConfig, seed: int, data: TaskData) -> TaskData:
+    """Take a few-shot sample of scored pairs. Raises: ConfigError for noise and imbalance, which need classes."""
+    for name in ("imbalance", "label_noise", "text_noise", "back_translation"):
+        if (value := getattr(config, name)) != (plain := getattr(TaskConfig(), name)):
+            raise ConfigError(
+                name,
+                value,
+                "{task} has similarity scores, and its pairs stay unchanged; set it to {default}.",
+                task=data.name,
+                default=Message("none") if plain is None else f"{plain:g}",
+            )
+    if config.train_size is None:
+        return data
+    if not 4 <= config.train_size <= len(data.train):
+        raise ConfigError(
+            "train_size",
+            config.train_size,
+            "{rows:,} training texts are left, two for each pair; give 4 to {rows:,}.",
+            rows=len(data.train),
+        )
+    return replace(data, train=_take_pairs(data.train, _pair_order(data.train, seed)[: config.train_size // 2]))
 
 
 def _order(split: Split, seed: int) -> list[int]:

@@ -23,6 +23,7 @@ from core.errors import ConfigError, TrainingError
 from core.events import (
     GRADIENT_NORM,
     LOSS,
+    SCORED_PAIRS,
     Checkpointed,
     Evaluation,
     Event,
@@ -54,7 +55,7 @@ from core.training.encode import Interrupted, encode, encoder_autocast
 from core.training.passes import Machine
 from core.training.phase import NO_TURNS, Phase
 from core.training.probe import ProbeFrames
-from core.training.scores import classification_scores, probe_scores
+from core.training.scores import classification_scores, probe_scores, similarity_scores
 from core.training.step import commit_step, compute_step
 from core.training.trainable import (
     fit_classifier,
@@ -344,6 +345,8 @@ class _Run:
             "learning_parameters": sum(p.numel() for p in self.phase.parameters),
             "steps_per_epoch": self.phase.steps_per_epoch,
         }
+        if data.pairs:
+            facts[SCORED_PAIRS] = len(data.pairs)
         return Started(self.step, self.config.steps, str(self.machine.device), self.frames.probe, facts)
 
     # Phases
@@ -361,7 +364,7 @@ class _Run:
 
     def _cautions(self) -> Iterator[Notice]:
         """Yield a notice for every setting that makes the numbers of this phase misleading."""
-        note = classifier_note(self.config)
+        note = classifier_note(self.config, scored=self.data.train.scores is not None)
         if note is not None and not classifier_learned(self.config, self.step + 1):
             yield Notice(self.step, note)
         for label in inert_terms(self.phase.config, len(self.encoder.blocks)):
@@ -508,7 +511,7 @@ class _Run:
             train, vectors = np.split(found.pooled.cpu().numpy(), [len(fitting)])
             probe = self.frames.fit_probe(train)
             logits = probe.logits(vectors)
-            scores = probe_scores(logits, labels, probe.rows)
+            scores = probe_scores(logits, labels, probe.rows) | similarity_scores(vectors, self.data.test)
         else:
             logits = found.logits.cpu().numpy()
             scores = classification_scores(logits, labels)

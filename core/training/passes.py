@@ -22,7 +22,7 @@ from core.encoders.taps import EmbeddingChange, Taps, TokenViews
 from core.losses.evaluate import Mixed
 from core.registry import load
 from core.tasks import TaskData
-from core.tasks.dataset import Input
+from core.tasks.dataset import Input, ScoredPair, Triplet
 from core.texts.eda import row_generator, stream
 from core.training.adversarial import arrange_gradients, embedding_gradients
 from core.training.data_parallel import Ranks, ShardedBatch
@@ -72,8 +72,8 @@ class Batch(NamedTuple):
 class Passes:
     """The passes of a plan. Outputs of frozen blocks are computed once for each text and cached.
 
-    Outputs are not cached if a view changes a text before the encoder, or if the batch consists of triplets. With a
-    gradient cache or several processes, they are cached only if all blocks are frozen.
+    Outputs are not cached if a view changes a text before the encoder, or if the batch consists of triplets or
+    pairs. With a gradient cache or several processes, they are cached only if all blocks are frozen.
     """
 
     def __init__(
@@ -122,10 +122,15 @@ class Passes:
         """Set a plan with the same passes. Adversarial steps then follow its loss, with its knobs."""
         self._plan = plan
 
-    def batch(self, step: int, rows: Sequence[int], triplets: Sequence[int], labels: Tensor) -> Batch:
-        """Return the inputs of the passes at a step. Labels [B] are those of the rows."""
+    def batch(self, step: int, rows: Sequence[int], examples: Sequence[int], labels: Tensor) -> Batch:
+        """Return the inputs of the passes at a step.
+
+        Args:
+            examples: numbers of triplets or scored pairs; empty if no pass reads them.
+            labels: [B], of the rows, or scores of the pairs.
+        """
         tokens = [
-            self.inputs.tokens(number, step, rows if wanted.source == "rows" else triplets)
+            self.inputs.tokens(number, step, rows if wanted.source == "rows" else examples)
             for number, wanted in enumerate(self._plan.passes)
         ]
         mixed = {}
@@ -247,7 +252,7 @@ class StepInputs:
         """
         self._texts = data.train.inputs
         self._sides = [data.train.texts] if data.train.seconds is None else [data.train.texts, data.train.seconds]
-        self._triplets = data.triplets
+        self._examples: Sequence[Triplet | ScoredPair] = data.triplets or data.pairs
         self._tokenizer = tokenizer
         self._special_ids = encoder.special_ids
         self._seed = seed
@@ -268,12 +273,12 @@ class StepInputs:
         """Return the tokens of pass `number` at a step.
 
         Args:
-            rows: row numbers, or triplet numbers for a pass over triplets.
+            rows: row numbers, or numbers of triplets or scored pairs for a pass over them.
         """
         source, view, *_ = self._passes[number]
         stream = self._streams[number]
         if source != "rows":
-            return self._tokenizer([getattr(self._triplets[row], source) for row in rows])
+            return self._tokenizer([getattr(self._examples[row], source) for row in rows])
         if view is not None and view.entry.tokens:
             change = load(view.entry.tokens)
             return [

@@ -77,6 +77,7 @@ class Phase:
             parameter_groups(encoder, self.config.optimiser), self.config.optimiser, machine.device
         )
         self.labels = torch.tensor(data.train.labels, device=machine.device)
+        self.scores = torch.tensor([pair.score for pair in data.pairs], device=machine.device)
         before = config.phase_ends[number - 1] if number else 0
         sampler_of = cache(lambda name: make_sampler(name, data.train.labels, self.config.batch_size, config.seed))
         self.rows_of = lambda step: sampler_of(config.sampler_at(before + step)).rows(step)
@@ -118,9 +119,10 @@ class Phase:
             [Term(t.key, t.term.loss, terms[t.key].weight, terms[t.key].parameters) for t in plan.terms]
         )
         self.reach = {term.key: term.highest_block(len(self.encoder.blocks)) for term in plan.terms}
-        self._triplets: Sampler | None = None
-        if plan.reads_triplets:
-            self._triplets = RandomSampler(len(self.data.triplets), self.config.batch_size, self.seed)
+        self._examples: Sampler | None = None
+        if plan.reads_triplets or plan.reads_pairs:
+            count = len(self.data.triplets or self.data.pairs)
+            self._examples = RandomSampler(count, self.config.batch_size, self.seed)
         if plan.same_passes(self.plan):
             self.passes.follow(plan)
         else:
@@ -147,8 +149,10 @@ class Phase:
     def batch(self, step: int) -> Batch:
         """Return the inputs of a step."""
         rows = self.rows_of(step)
-        triplets = self._triplets.rows(step) if self._triplets else []
-        return self.passes.batch(step, rows, triplets, self.labels[rows])
+        examples = self._examples.rows(step) if self._examples else []
+        # No loss that reads labels accepts a task with scores.
+        labels = self.scores[examples] if self.plan.reads_pairs else self.labels[rows]
+        return self.passes.batch(step, rows, examples, labels)
 
     def queued(self, key: str) -> tuple[Tensor, Tensor] | None:
         """Return the vectors and labels in a term's queue."""

@@ -16,7 +16,7 @@ from core.representation.neural_collapse import neural_collapse
 from core.tasks import TaskData
 from core.tasks.dataset import Input
 from core.training.encode import Attention
-from core.training.scores import LinearProbe, classification_scores, probe_scores
+from core.training.scores import LinearProbe, classification_scores, probe_scores, similarity_scores
 from core.training.trainable import last_layer
 from core.training.untrained import candidate_rows, probe_rows, spread
 
@@ -37,6 +37,7 @@ class ProbeFrames:
     """
 
     def __init__(self, config: RunConfig, data: TaskData, encoder: Encoder, tokenizer: Tokenizer) -> None:
+        self._validation = data.validation
         self._labels = data.validation.labels
         self._held_out = len(data.validation)
         self._train_rows = probe_rows(len(data.train), config.probe.train_size or 0)
@@ -107,6 +108,7 @@ class ProbeFrames:
                 values["within_cosine_logits"] = alike
         yield Frame(step, pooled[self._places], logits[self._places], attention)
         values |= {name: value for name, value in agreement.items() if weights is not None or name == "view_cosine"}
+        values |= similarity_scores(pooled[: self._held_out], self._validation)
         values |= geometry(pooled[: self._size], shown) | neural_collapse(features, shown, weights, predicted)
         yield Evaluation(step, VALIDATION, values)
         if step == self._predicted_at:

@@ -1,4 +1,4 @@
-"""Scores of a classifier or a linear probe on a split."""
+"""Scores of a classifier, a linear probe or cosines on a split."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from scipy.stats import binomtest
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score
 
-from core.events import FloatArray
+from core.events import SPEARMAN, FloatArray
+from core.representation.metrics import spearman_similarity
+from core.tasks.dataset import Split
 
 # The log-probability that stands for a probability of 0.
 LEAST_LOGIT = -1e3
@@ -32,6 +34,19 @@ def classification_scores(logits: FloatArray, labels: Sequence[int]) -> dict[str
         "cross_entropy": float(-log_p[np.arange(len(truth)), truth].mean()),
         "rows": float(len(truth)),
     }
+
+
+def similarity_scores(vectors: FloatArray, split: Split) -> dict[str, float]:
+    """Compute Spearman's ρ between the cosines of the pairs of a split and their scores.
+
+    Args:
+        vectors: [N, H], one for each row of the split.
+    Returns: "spearman"; nothing for a task with classes, or if all cosines or all scores are equal.
+    """
+    if split.scores is None:
+        return {}
+    found = spearman_similarity(vectors[::2], vectors[1::2], split.scores[::2])
+    return {} if found is None else {SPEARMAN: found}
 
 
 class LinearProbe:

@@ -28,9 +28,9 @@ from core.encoders.model import Encoder, Tokenizer
 from core.events import BASELINE, BASELINE_TEST, Evaluation, FloatArray, Predictions
 from core.tasks import TaskData
 from core.tasks.batches import make_sampler
-from core.tasks.dataset import Input
+from core.tasks.dataset import Input, Split
 from core.training.encode import encode
-from core.training.scores import LinearProbe
+from core.training.scores import LinearProbe, similarity_scores
 
 # Pooled vectors and [CLS] attention, by name.
 Vectors = Mapping[str, NDArray[Any]]
@@ -246,12 +246,16 @@ class Baseline:
             train, validation, test = self._splits
             vectors = np.split(np.concatenate(self._parts), np.cumsum([len(train), len(validation)]))
             probe = LinearProbe(vectors[0], train.labels, self._classes)
-            yield Evaluation(0, BASELINE, probe.scores(vectors[1], validation.labels))
+            yield Evaluation(0, BASELINE, self._scores(probe, vectors[1], validation))
             if not len(test):
                 yield Predictions(BASELINE, probe.logits(vectors[1]), validation.labels)
             else:
-                yield Evaluation(0, BASELINE_TEST, probe.scores(vectors[2], test.labels))
+                yield Evaluation(0, BASELINE_TEST, self._scores(probe, vectors[2], test))
             self._parts = []
+
+    @staticmethod
+    def _scores(probe: LinearProbe, vectors: FloatArray, split: Split) -> dict[str, float]:
+        return probe.scores(vectors, split.labels) | similarity_scores(vectors, split)
 
     def encode_remaining(self) -> Iterator[Evaluation | Predictions]:
         """Encode all remaining texts at the end of a run that was too short, and yield the scores."""

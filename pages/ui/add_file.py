@@ -324,9 +324,9 @@ def show_added() -> None:
         # A link to the current page would leave the address unchanged.
         icon = ":material/table_rows:"
         st.button(_("Browse it"), icon=icon, key="added.look", on_click=open_task, args=(task.id,))
+        icon = ":material/rocket_launch:"
+        st.page_link("pages/fine_tune.py", label=_("Fine-tune on it"), icon=icon, query_params={"task": task.id})
         if task.kind == "classes":
-            icon = ":material/rocket_launch:"
-            st.page_link("pages/fine_tune.py", label=_("Fine-tune on it"), icon=icon, query_params={"task": task.id})
             surface_link(task.id)
 
 

@@ -183,6 +183,8 @@ def batch_audit(config: RunConfig, data: TaskData) -> None:
             _audit_term(config, phase, data, term)
         if plan.reads_triplets:
             st.caption(_("Each step encodes a premise and two sentences."))
+        elif plan.reads_pairs:
+            st.caption(_("Each step encodes the two texts of every pair in its batch."))
         elif plan.readings == 1:
             st.caption(_("Each step encodes every text of its batch once."))
         elif plan.readings == 2:
@@ -206,7 +208,7 @@ def batch_audit(config: RunConfig, data: TaskData) -> None:
             st.info(everything)
 
 
-def classifier_audit(config: RunConfig, classes: int) -> None:
+def classifier_audit(config: RunConfig, classes: int, *, scored: bool) -> None:
     """Draw the score to expect from the classifier's initialisation, when it learns, and what is scored until then."""
     if classes >= MANY_CLASSES and config.classifier_start == "probe":
         st.info(
@@ -231,8 +233,10 @@ def classifier_audit(config: RunConfig, classes: int) -> None:
         )
         key = state.form_key("classifier_start")
         st.button(_("Initialise it as a linear probe"), on_click=state.set_widget, args=(key, "probe"))
-    note = classifier_note(config)
-    if note is not None and classifier_learns_from(config) is None:
+    note = classifier_note(config, scored=scored)
+    if scored and note is not None:
+        st.info(str(note))
+    elif note is not None and classifier_learns_from(config) is None:
         st.warning(str(note))
     elif note is not None:
         st.info(str(note))
@@ -248,6 +252,15 @@ def _audit_term(config: RunConfig, phase: PhaseConfig, data: TaskData, term: Ter
                 others=f"{batch - 1:,}",
                 all=f"{batch:,}",
                 triplets=ngettext("{count} triplet", "{count} triplets", len(data.triplets)),
+            )
+        )
+        return
+    if term.term.entry.reads == "scores":
+        st.caption(
+            _(
+                "The loss compares the {batch} pairs of a batch with their scores. {pairs} can be drawn.",
+                batch=f"{batch:,}",
+                pairs=ngettext("{count} training pair", "{count} training pairs", len(data.pairs)),
             )
         )
         return

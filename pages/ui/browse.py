@@ -144,7 +144,7 @@ def _about(task_id: str, own: LibraryTask | None, listing: Listing) -> str:
             splits=join_list(parts),
             labels=ngettext("{count} class", "{count} classes", len(listing.classes))
             if listing.classes
-            else _("similarity scores, for evaluation only"),
+            else _("similarity scores"),
         ),
         *(escaped(note) for note in listing.notes),
     ]
@@ -156,10 +156,10 @@ def _about(task_id: str, own: LibraryTask | None, listing: Listing) -> str:
 
 def _actions(task_id: str, own: LibraryTask | None) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
+        link = {"task": task_id}
+        icon = ":material/rocket_launch:"
+        st.page_link("pages/fine_tune.py", label=_("Fine-tune on it"), icon=icon, query_params=link)
         if own is None or own.kind == "classes":
-            link = {"task": task_id}
-            icon = ":material/rocket_launch:"
-            st.page_link("pages/fine_tune.py", label=_("Fine-tune on it"), icon=icon, query_params=link)
             surface_link(task_id)
         if own and visitor().may_change(own.owner):
             with st.popover(_("Rename"), icon=":material/edit:"), st.form(f"rename.{own.id}", border=False):

@@ -18,9 +18,9 @@ from core.config.score_source import (
     is_first_note,
     outcome_sentence,
 )
-from core.events import BASELINE, BASELINE_TEST, VALIDATION, Evaluation
+from core.events import BASELINE, BASELINE_TEST, SCORED_PAIRS, VALIDATION, Evaluation
 from core.messages import ENGLISH, N_, Message, _, ngettext, sentences
-from core.quantities import percent
+from core.quantities import percent, signed
 from core.settings import LOCAL, settings
 from core.store import RunRecord, Status, Store
 from core.store.budget import dropped_sentence
@@ -124,7 +124,10 @@ def _notes(now: RunNow) -> list[str]:
         and not is_first_note(run.message, run.config)
     ):
         found.append(escaped(run.message))
-    others = (dropped_sentence(run), classifier_note(now.config, over=run.status.ended))
+    others = (
+        dropped_sentence(run),
+        classifier_note(now.config, over=run.status.ended, scored=SCORED_PAIRS in run.facts),
+    )
     return [*found, *(escaped(one) for one in others if one)]
 
 
@@ -172,6 +175,9 @@ def draw_scores(now: RunNow) -> None:
     run, config = now.run, now.config
     last = {evaluation.split: evaluation for evaluation in now.scores}
     validation, test, probe_test = last.get(VALIDATION), last.get("test"), last.get(BASELINE_TEST)
+    if SCORED_PAIRS in run.facts:
+        _draw_spearman(now, validation, test, probe_test)
+        return
     learned, learns = classifier_learned(config, run.last_step), classifier_learns_from(config) is not None
     # True if a linear probe was scored, or will be if nothing was scored yet.
     probed = not learned if validation is None else validation.probe_rows is not None
@@ -212,6 +218,26 @@ def draw_scores(now: RunNow) -> None:
         [_about(test, test_probed), noise if test_probed else "", about_test],
         _("to beat {score}", score=_accuracy(probe_test)) if test and probe_test and not test_probed else None,
     )
+
+
+def _draw_spearman(
+    now: RunNow, validation: Evaluation | None, test: Evaluation | None, untrained_test: Evaluation | None
+) -> None:
+    """Draw the tiles of a task with similarity scores."""
+    about = _("Spearman's ρ between the cosines of the validation pairs and their scores, at every frame.")
+    _tile(_("Spearman, validation"), _spearman(validation), [about])
+    start = next((one for one in now.scores if one.split == VALIDATION and one.step == 0), None)
+    _tile(_("Untrained encoder"), _spearman(start), [_("The same before the first step: the score to beat.")])
+    _tile(
+        _("Spearman, test"),
+        _spearman(test) if test or now.run.status == Status.FINISHED else _("at the end"),
+        [_("The test split is scored once, at the end.")],
+        _("to beat {score}", score=_spearman(untrained_test)) if test and untrained_test else None,
+    )
+
+
+def _spearman(evaluation: Evaluation | None) -> str:
+    return "–" if evaluation is None or evaluation.spearman is None else signed(evaluation.spearman, 3)
 
 
 def _tile(label: str, value: str, about: list[str], beside: str | None = None) -> None:

@@ -197,7 +197,7 @@ def _term(number: int, place: int, term: JSON, count: int) -> JSON:
 
 
 def _views(number: int, name: str, term: JSON, entry: LossEntry) -> list[JSON]:
-    if entry.reads == "triplets":
+    if entry.reads in ("triplets", "scores"):
         return []
     current: dict[str, JSON] = {}
     for view in term["views"]:

@@ -109,7 +109,7 @@ def library() -> TaskLibrary:
 
 def own_tasks() -> dict[str, LibraryTask]:
     """Return the added tasks that a run can train on, by id."""
-    return {task.id: task for task in library().tasks() if task.kind == "classes"}
+    return {task.id: task for task in library().tasks()}
 
 
 def jobs() -> Jobs:

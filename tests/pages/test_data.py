@@ -252,17 +252,17 @@ def test_a_name_that_another_task_has_is_refused(opened: Pages, library: TaskLib
     assert library.task(task.id).name == "Second"
 
 
-def test_similarity_scores_are_shown_and_not_learned(opened: Pages, library: TaskLibrary) -> None:
+def test_similarity_scores_are_shown_and_can_be_learned(opened: Pages, library: TaskLibrary) -> None:
     task = similar(library)
     app = opened("data", task=task.id)
-    assert "similarity scores, for evaluation only" in said(app)
+    assert "12 pairs: 12 all; similarity scores." in said(app)
     table = rows_shown(app)
     assert list(table["Score"]) == [i / 2 for i in range(12)]
     assert list(table["Second text"]) == [f"second {i}" for i in range(12)]
-    assert "Fine-tune on it" not in links(app)
+    assert "Fine-tune on it" in links(app)
     form = opened("fine_tune", task=task.id)
-    assert f"There is no task '{task.id}' here" in said(form)
-    assert task.id not in widget(form, "form.task").options
+    assert widget(form, "form.task").value == task.id
+    assert "has similarity scores instead of classes; choose CoSENT" in said(form)
 
 
 @pytest.mark.parametrize(
@@ -436,13 +436,13 @@ def test_a_column_used_for_two_roles_is_an_error(upload: Pages, library: TaskLib
     assert library.tasks() == []
 
 
-def test_scores_of_pairs_are_added_and_not_offered_to_learn(upload: Pages, library: TaskLibrary) -> None:
+def test_scores_of_pairs_are_added_and_offered_to_learn(upload: Pages, library: TaskLibrary) -> None:
     rows = [(f"a {i} b", f"c {i} d", f"{i * 0.25:.2f}") for i in range(20)]
     app = upload("sts.tsv", csv_of(("sentence1", "sentence2", "score"), *rows, delimiter="\t"))
     add_button(app).click().run()
     [task] = library.tasks()
     assert task.kind == "similarity"
-    assert "Fine-tune on it" not in links(checked(app))
+    assert "Fine-tune on it" in links(checked(app))
     assert button(app, "Browse it")
 
 

@@ -11,7 +11,7 @@ from urllib.parse import parse_qs
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from core.config import RunConfig
+from core.config import ReadingConfig, RunConfig
 from core.config.edit import apply_settings
 from core.config.fields import build
 from core.experiments.design import Design, axis_of, parse_design
@@ -22,12 +22,14 @@ from core.experiments.results import results
 from core.experiments.surface import surface_design
 from core.models import source
 from core.store import ExperimentTable, Store, TaskLibrary
+from core.tasks.load import read_rows_of
 from core.workers import Jobs
 from core.workers.run_rows import TaskSource
 from tests.cases import slow_but
 from tests.conftest import made_rows
 from tests.core.experiments.conftest import Here
 from tests.core.experiments.instant import InstantEngine, ScoredEngine
+from tests.core.training.made import scored_csv
 from tests.pages.conftest import Draft, Pages
 from tests.pages.test_data import links, own
 from tests.pages.test_pages import button, widget, words
@@ -169,6 +171,10 @@ class TestSetUp:
     ) -> None:
         monkeypatch.setattr(source, "hub_answers", lambda: True)
         app = opened("experiments", new=name)
+        if name == "similarity":  # no bundled task has scores
+            [error] = app.error
+            assert "has no similarity scores; choose a task of scored pairs, such as STS" in error.value
+            return
         assert not app.error
         assert metrics(app)["New runs"] == str(PROTOCOLS[name].design().runs)
         assert not button(app, "Start the experiment").disabled
@@ -181,6 +187,16 @@ class TestSetUp:
         app = opened("experiments", new="back-translation")
         assert ["use the bundled paraphrases instead" in error.value for error in app.error] == [True]
         assert button(app, "Start the experiment").disabled
+
+    def test_the_protocol_of_scores_offers_tasks_with_scores(self, opened: Pages, folder: Path, tmp_path: Path) -> None:
+        rows, _ = read_rows_of((scored_csv(tmp_path / "scored.csv", 100),), ReadingConfig(), ())
+        task = TaskLibrary(folder).add(rows, name="Alike", source="scored.csv.")
+        app = opened("experiments", new="similarity")
+        assert not app.error
+        assert metrics(app)["New runs"] == str(PROTOCOLS["similarity"].design().runs)
+        button(app, "Start the experiment").click().run()
+        [experiment] = ExperimentTable(folder).experiments()
+        assert parse_design(experiment.design).base.task.id == task.id
 
     def test_levels_that_are_left_out_are_not_run_but_the_baseline_is(self, opened: Pages) -> None:
         app = opened("experiments", new="few-shot")

@@ -138,7 +138,9 @@ def _reads_texts_as_they_are(config: RunConfig) -> bool:
         or config.task.back_translation is not None
         or config.task.paraphrases != "none"
         or any(p.trainable.part == "lora" or p.effective_micro_batch or p.gradient_checkpointing for p in config.phases)
-        or any(term.weight == 0 or term.entry.reads == "triplets" or term.level == "token" for term in terms)
+        or any(
+            term.weight == 0 or term.entry.reads in ("triplets", "scores") or term.level == "token" for term in terms
+        )
         or any(term.parameters.get(name) for term in terms for name in ("queue", "mixup", "cutmix"))
         or any(term.parameters.get("angle_margin", 1) != 1 for term in terms)
         or any(term.parameters.get("projection", "none") != "none" for term in terms)

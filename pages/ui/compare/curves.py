@@ -12,7 +12,7 @@ from core.artifacts.seeds import seed_groups
 from core.config.branches import shared_steps
 from core.config.compare import is_loss, same_loss
 from core.config.score_source import scorers
-from core.events import GRADIENT_NORM, LOSS, SHARED_COSINE, OfTerm, Step
+from core.events import GRADIENT_NORM, LOSS, SHARED_COSINE, SPEARMAN, OfTerm, Step
 from core.figures.panels import Axis, axis_positions, axis_title
 from core.figures.parts import part_label
 from core.figures.run_curves import Curve, MeasurePanel, compare_figure, mean_curve
@@ -34,7 +34,7 @@ from pages.ui.text_table import csv_button
 PANEL_PX, AROUND_PX = 210, 110
 # Enough steps to find every measure of every phase.
 SAMPLED_STEPS = 60
-DEFAULT = ("validation.accuracy", "validation.probe.accuracy", LOSS)
+DEFAULT = ("validation.accuracy", "validation.probe.accuracy", f"validation.{SPEARMAN}", LOSS)
 AXIS_LABELS: Mapping[str, str] = {"step": N_("Step"), "time": N_("Time"), "progress": N_("Progress")}
 DESCRIBED: Mapping[Axis, str] = {
     "step": N_("{measures} of {runs} by step."),
@@ -58,6 +58,7 @@ OF_FRAMES = {
     "probe.accuracy": N_("Validation accuracy, linear probe"),
     "probe.macro_f1": N_("Validation macro-F1, linear probe"),
     "probe.cross_entropy": N_("Validation cross-entropy, linear probe, nats"),
+    SPEARMAN: N_("Spearman's ρ on validation"),
     "mean_cosine": N_("Mean pairwise cosine"),
     "within_cosine": N_("Cosine within classes"),
     "between_cosine": N_("Cosine between classes"),
@@ -203,7 +204,8 @@ def _record(store: Store, one: Compared) -> Record:
     for evaluation, by in zip(validation, scorers(one.config, validation), strict=True):
         # Scores come from a linear probe or the classifier; those of an untrained classifier are skipped.
         of_frame = frames[evaluation.step] = {}
-        for name in (name for name in OF_FRAMES if name in evaluation.values):
+        left_out = SCORES if evaluation.spearman is not None else ()
+        for name in (name for name in OF_FRAMES if name in evaluation.values and name not in left_out):
             if name not in SCORES or by is not None:
                 prefix = f"{VALIDATION}probe." if name in SCORES and by == "linear probe" else VALIDATION
                 of_frame[f"{prefix}{name}"] = evaluation.values[name]

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 import streamlit as st
 
-from core.events import VALIDATION
+from core.events import SCORED_PAIRS, VALIDATION
 from core.experiments.results import TEST, pair_agreement
 from core.messages import N_, _, ngettext, sentences
 from core.quantities import percent
@@ -109,7 +109,9 @@ def mcnemar_sentence(found: PairAgreement, first: str, second: str) -> str:
 
 def example_test(store: Store, runs: Sequence[Compared]) -> None:
     """Draw the paired test over the test rows of two finished runs; nothing if fewer have finished."""
-    finished = {one.run.id: one for one in runs if one.run.status == Status.FINISHED}
+    finished = {
+        one.run.id: one for one in runs if one.run.status == Status.FINISHED and SCORED_PAIRS not in one.run.facts
+    }
     if len(finished) < 2:
         return
     st.subheader(_("More than chance? {over}", over=_(OVER_EXAMPLES[TEST])))

@@ -14,6 +14,7 @@ from core.artifacts.measures import measured_steps
 from core.artifacts.seeds import SCORES, Measure, SeedGroup, Spread, scores_over_seeds
 from core.config.compare import config_differences
 from core.config.score_source import PROBE_ROWS, scored_evaluations
+from core.events import SPEARMAN
 from core.experiments.design import LABEL_CHARS, Axis, Design, Level
 from core.experiments.result_table import cautions, in_phrase, notes, table_rows
 from core.experiments.results import TEST, compute_results
@@ -103,7 +104,8 @@ def _significance(store: Store, groups: Sequence[SeedGroup], heads: Sequence[str
             made.append(
                 ExperimentRun(cell, run.config.seed, run.id, status=run.status, begun_attempt=run.begun_attempt)
             )
-    found = compute_results(store, design, made, scores, measure="accuracy", split=TEST)
+    by_rank = bool(scores) and all(one.spearman is not None for one in scores.values())
+    found = compute_results(store, design, made, scores, measure=SPEARMAN if by_rank else "accuracy", split=TEST)
     st.subheader(_("More than chance? {over}", over=_("Over seeds")))
     header, rows = table_rows(found)
     table = pd.DataFrame(rows, columns=header)
@@ -178,6 +180,9 @@ def _scores_of(store: Store, runs: Sequence[Compared]) -> Scores:
         of_run: dict[str, float | None] = {}
         newest = {e.split: e for e in scored_evaluations(one.config, store.evaluations(one.run.id))}  # in step order
         for split, evaluation in newest.items():
+            if evaluation.spearman is not None:
+                of_run[f"{split}.{SPEARMAN}"] = evaluation.spearman
+                continue
             who = OF_PROBE if evaluation.probe_rows is not None and split in SPLITS else ""
             of_run |= {f"{split}.{who}{name}": value for name, value in evaluation.values.items()}
         measured.append(None)

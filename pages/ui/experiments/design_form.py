@@ -64,7 +64,12 @@ Values = Sequence[Value | None]
 
 def chosen_base(base: RunConfig, key: str) -> RunConfig:
     """Draw the fields for task, encoder and steps. Return the draft with their values."""
-    labels = task_names(reads.own_tasks(), base.task)
+    own = reads.own_tasks()
+    labels = task_names(own, base.task)
+    if any(term.entry.reads == "scores" for term in base.phases[0].objective.terms):
+        labels = {
+            name: label for name, label in labels.items() if name in own and own[name].kind == "similarity"
+        } or labels
     left, middle, right = st.columns([5, 5, 3])
     with left:
         usual = base.task.id if base.task.id in labels else next(iter(labels))

@@ -9,6 +9,7 @@ import pandas as pd
 import streamlit as st
 
 from core.artifacts.seeds import SCORES
+from core.events import SPEARMAN
 from core.experiments.report import chart, levels_figure, report_html
 from core.experiments.result_table import (
     SHARES,
@@ -206,7 +207,7 @@ def map_view(
         elif chosen is not None:
             for sentence in cell_sentences(results, chosen):
                 st.markdown(escaped(sentence))
-            if chosen.comparison is not None and results.measure.name in SCORES:
+            if chosen.comparison is not None and results.measure.name in SCORES and results.measure.name != SPEARMAN:
                 # The paired test over examples, for a run of this cell and the baseline's run of the same seed.
                 pair = [chosen, results.cells[chosen.comparison.baseline]]
                 st.markdown(f"**{escaped(_(OVER_EXAMPLES[results.split]))}**")

@@ -44,7 +44,7 @@ def start_card(engine: Engine) -> None:
             st.markdown(f"**{title}**  \n{about}", width="stretch")
             query = {"view": "file"}
             st.page_link("pages/data.py", label=_("Add your own"), icon=":material/add:", query_params=query)
-        labels = task_names(reads.own_tasks())
+        labels = task_names({task.id: task for task in reads.own_tasks().values() if task.kind == "classes"})
         named = Experiments.SURFACE.choice(labels, next(iter(labels)))
         with st.container(horizontal=True, vertical_alignment="bottom"):
             task = st.selectbox(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain
@@ -12,17 +12,15 @@ from typing import Any
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from core.artifacts.seeds import Measure
 from core.artifacts.waiting_time import remaining_time
 from core.errors import PlaygroundError
 from core.events import VALIDATION
 from core.experiments.design import MOST_SEEDS, Design, axis_title
 from core.experiments.lifecycle import find_missing_runs
-from core.experiments.protocols.entry import Protocol
 from core.experiments.protocols.registry import PROTOCOLS
 from core.experiments.report import levels_figure
 from core.experiments.result_table import in_phrase
-from core.experiments.results import COSTS, OF_VECTORS, SPLITS, TEST, measures_of
+from core.experiments.results import COSTS, OF_VECTORS, SPLITS, TEST, measures_of, usual_measure
 from core.experiments.shared_settings import shared_settings
 from core.experiments.surface import full_runs
 from core.experiments.vectors import VECTORS, unmeasured, vectors_request
@@ -92,7 +90,7 @@ def _view(engine: Engine, experiment_id: str, polling: bool) -> None:
     _progress(engine.store, experiment, design, runs)
     protocol = PROTOCOLS.get(design.protocol)
     surface = design.base.on_shared_trunk
-    show, measure, split = _selection(protocol, measures_of(design), VALIDATION if surface else TEST)
+    show, measure, split = _selection(design, VALIDATION if surface else TEST)
     everything_ended = len(runs) >= design.runs and all(run.ended for run in runs)
     full = full_runs(engine, design) if surface and everything_ended else []
     withheld = draw_findings(engine.store, design, runs, full) if surface else ()
@@ -134,14 +132,15 @@ def _view(engine: Engine, experiment_id: str, polling: bool) -> None:
             draw_published(protocol)
 
 
-def _selection(protocol: Protocol | None, known: Mapping[str, Measure], usual_split: str) -> tuple[str, str, str]:
+def _selection(design: Design, usual_split: str) -> tuple[str, str, str]:
     """Draw the choices of view, measure and split, and return them."""
-    usual = (protocol.measure, protocol.split) if protocol else ("accuracy", usual_split)
+    protocol = PROTOCOLS.get(design.protocol)
+    usual = (protocol.measure, protocol.split) if protocol else (usual_measure(design), usual_split)
     look: dict[str, Any] = {"label_visibility": "collapsed", "width": 200}
     with st.container(horizontal=True, vertical_alignment="bottom"):
         show = bound_segments(_("Show as"), Experiments.SHOW, SHOWN, "map")
         st.space("stretch")
-        measures = {name: _(one.label) for name, one in known.items()}
+        measures = {name: _(one.label) for name, one in measures_of(design).items()}
         # Translators: a noun, what is measured.
         measure = bound_choice(_("Measure"), Experiments.MEASURE, measures, usual[0], **look)
         # Translators: a noun, a part of a data set.

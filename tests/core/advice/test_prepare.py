@@ -20,6 +20,7 @@ from core.config.presets import PRESETS
 from core.errors import ConfigError, EncoderError, TaskError
 from core.tasks import load_task
 from tests.conftest import made_rows, write_csv
+from tests.core.training.made import scored_csv
 
 Draft = Callable[..., RunConfig]
 
@@ -245,6 +246,8 @@ class TestPhases:
     def test_every_preset_can_start_and_is_prepared_once(self, name: str, draft: Draft, tmp_path: Path) -> None:
         task = {"path": str(nli_csv(tmp_path / "nli.csv"))} if name == "simcse-supervised" else {}
         task = {"id": "film_reviews", "path": None} if name == "cert-paraphrases" else task
+        if name in ("cosent", "cosine-mse"):
+            task = {"path": str(scored_csv(tmp_path / "scored.csv"))}
         config = draft(task=task).model_dump(mode="json")
         made = prepared(parse_config(config | {"phases": PRESETS[name].phases({"steps": 6, "batch_size": 8})}))
         assert made.steps == 6

@@ -13,6 +13,7 @@ from core.config.score_source import (
     classifier_note,
     outcome_sentence,
     predictions_note,
+    score_note,
     scored_evaluations,
     scorers,
 )
@@ -139,6 +140,16 @@ def test_a_run_is_compared_with_the_probe_to_beat(last: float, said: str) -> Non
 def test_a_probe_is_compared_with_that_of_step_0() -> None:
     given = [score(0, 0.5, rows=80), score(0, 0.8, "baseline", 400), score(10, 0.7, rows=80)]
     assert "above the 50.0% of the linear probe at step 0" in str(outcome_sentence(mixed(1.0), given))
+
+
+def test_a_rank_correlation_is_compared_with_that_of_step_0() -> None:
+    frames = [
+        Evaluation(step, "validation", score(step, 0.2, rows=9).values | {"spearman": value})
+        for step, value in ((0, 0.5), (8, -0.25))
+    ]
+    found = outcome_sentence(one_phase({"loss": "cosent"}), frames)
+    assert found == "Spearman's ρ on validation: −0.250, and 0.500 before the first step."
+    assert score_note(frames[0]) == "Spearman 0.500"
 
 
 def test_without_a_probe_or_a_frame_nothing_is_compared() -> None:

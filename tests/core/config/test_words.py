@@ -34,7 +34,7 @@ SECTIONS = (
 )
 # Names that are the same in every language.
 NAMES = {"AdamW", "Adafactor", "CPU", "CUDA", "MPS", "LoRA", "MLP", "UTF-8", "UTF-16", "[CLS]", "L_out", "L_in"}
-NAMES |= {"CE", "CE + SCL", "DSCL", "R-Drop", "Mixup", "float32", "bfloat16", "–"}
+NAMES |= {"CE", "CE + SCL", "CoSENT", "DSCL", "R-Drop", "Mixup", "float32", "bfloat16", "–"}
 LETTERS = re.compile("[A-Za-z]{2}")
 
 

@@ -80,6 +80,28 @@ def test_a_reference_is_a_row_of_its_own(experiments: Here, design: Make) -> Non
     assert rows[0][4] == "0.0"
 
 
+def test_rank_correlations_are_compared_over_seeds_with_the_untrained_encoder_as_the_floor(
+    experiments: Here, engine: InstantEngine, design: Make
+) -> None:
+    engine.probe_right = 13
+    experiments.begin(design(seeds=7))
+    # The accuracy of every run and of its probe, halved.
+    engine.store.write(
+        "UPDATE evaluations SET measures = json_set(measures, '$.spearman', json_extract(measures, '$.accuracy') / 2)"
+    )
+    found = shown(experiments, "spearman")
+    header, rows = table_rows(found)
+    assert header[2] == "Test rank correlation (Spearman's ρ)"
+    assert [row[2] for row in rows] == ["0.271 ± 0.022", "0.371 ± 0.022"]
+    assert rows[1][3:5] == ["+0.100", "higher"]
+    assert [row[header.index("Untrained encoder")] for row in rows] == ["0.325", "0.325"]
+    assert "Intervals are 95% percentile bootstraps over seeds;" in " ".join(notes(found))
+    said = " ".join([*findings(found), *notes(found)])
+    assert "Test rank correlation (Spearman's ρ) of the untrained encoder: 0.325." in said
+    assert "Cells whose mean is below the untrained encoder: λ 0.1." in said
+    assert "probe" not in said
+
+
 def test_every_table_has_the_probe_and_the_majority_class_of_its_split(
     experiments: Here, engine: InstantEngine, design: Make
 ) -> None:

@@ -37,7 +37,7 @@ from tests.core.artifacts.made import recorded
 from tests.core.encoders.test_model import CONFIGS
 from tests.core.exports.scripted import TOLERANCE, Interpreter, differences, interpreter, repeated, written
 from tests.core.losses.triplet import TRIPLET
-from tests.core.training.made import nli_csv, preset_phases
+from tests.core.training.made import nli_csv, preset_phases, scored_csv
 
 __all__ = ["interpreter"]
 
@@ -49,7 +49,7 @@ ONE_OF_A_FAMILY = ("ce-scl", "dscl", "rdrop-two-stage", "scl-classifier", "simcs
 STANDALONE = (
     *ONE_OF_A_FAMILY,
     *("ce", "collapse", "dropout-nt-xent-encoder", "dropout-nt-xent-logits", "explosion", "hard-negatives"),
-    *("label-smoothing", "margin", "multi-layer-sentence", "rdrop-one-stage"),
+    *("label-smoothing", "margin", "multi-layer-sentence", "rdrop-one-stage", "simcse-alone"),
 )
 # No export names the folders of this machine, so CERT's script could not find the tests' own translators.
 LIBRARY = tuple(name for name in PRESETS if name not in (*STANDALONE, "cert"))
@@ -139,8 +139,10 @@ def test_presets_of_a_family(repeats: Repeats, name: str) -> None:
 def test_other_presets_take_the_project_as_a_library(
     store: Store, run_of: Make, nli: Path, name: str, tmp_path: Path
 ) -> None:
-    task = {"path": str(nli)} if name == "simcse-supervised" else {"train_size": 40}
+    task: dict[str, Any] = {"path": str(nli)} if name == "simcse-supervised" else {"train_size": 40}
     task |= {"id": "film_reviews", "path": None} if name == "cert-paraphrases" else {}
+    if name in ("cosent", "cosine-mse"):
+        task = {"path": str(scored_csv(tmp_path / "scored.csv"))}
     check_library(store, run_of(*preset_phases(name, steps=3, **FAST), task=task), tmp_path)
 
 

@@ -57,6 +57,19 @@ def drawn(
     return curves_figure(steps or [], evaluations or [], turns or [], facts or {}, phase_ends, revision="run")
 
 
+def test_a_rank_correlation_takes_the_place_of_accuracy() -> None:
+    values = made_evaluation(0).values | {"train_rows": 9.0}
+    figure = drawn(
+        made_steps(20), [Evaluation(step, "validation", values | {"spearman": step / 10}) for step in (0, 5)]
+    )
+    [line] = [trace for trace in figure["data"] if trace.get("name") == "Spearman's ρ"]
+    assert (line["x"], line["y"]) == ([0, 5], [0.0, 0.5])
+    [floor] = [trace for trace in figure["data"] if trace.get("name") == "untrained encoder"]
+    assert floor["y"] == [0.0, 0.0]
+    assert titles(figure)[1] == "Spearman's ρ on validation"
+    assert not any("probe" in trace.get("name", "") for trace in figure["data"])
+
+
 def trace_named(figure: Figure, name: str) -> Any:
     (found,) = [trace for trace in figure["data"] if trace.get("name") == name]
     return found

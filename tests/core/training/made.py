@@ -99,6 +99,20 @@ def nli_csv(path: Path, premises: int = 30) -> Path:
     return path
 
 
+def scored_csv(path: Path, pairs: int = 60) -> Path:
+    """Write pairs with scores 0 to 4, the number of words that the two texts share besides "film"."""
+    words = [*WORDS["good"], *WORDS["bad"]]
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["text_a", "text_b", "score"])
+        for i in range(pairs):
+            first = [words[(i + 3 * k) % 12] for k in range(4)]
+            shared = i % 5
+            others = [words[(i + 3 * k + 1) % 12] for k in range(shared, 4)]
+            writer.writerow([f"film {' '.join(first)}", f"film {' '.join([*first[:shared], *others])}", shared])
+    return path
+
+
 class StopAt:
     """Controls that stop after a step. The caller sets the current step."""
 

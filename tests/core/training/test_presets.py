@@ -18,14 +18,14 @@ from core.tasks import TaskData
 from core.training.loop import train
 from core.training.untrained import MemoryCache
 from tests.cases import slow_but
-from tests.core.training.made import curve, nli_csv, preset_phases, run_in_attempts
+from tests.core.training.made import curve, nli_csv, preset_phases, run_in_attempts, scored_csv
 from tests.core.views.test_back_translation import make_marian
 
 Prepared = tuple[RunConfig, TaskData]
 PreparedPreset = Callable[..., Prepared]
 # One preset for each kind of loss, view and phase. `make test-slow` has all of them.
-LEARNT = ("ce-scl", "mixup", "dscl", "simcse-supervised", "rdrop-two-stage", "consert", "clustered-tokens")
-RESUMED = ("ce-scl", "mixup", "rdrop-two-stage", "multi-layer-token", "hard-negatives")
+LEARNT = ("ce-scl", "mixup", "dscl", "simcse-supervised", "rdrop-two-stage", "consert", "clustered-tokens", "cosent")
+RESUMED = ("ce-scl", "cosent", "mixup", "rdrop-two-stage", "multi-layer-token", "hard-negatives")
 
 
 @pytest.fixture(scope="session")
@@ -43,13 +43,22 @@ def nli(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return nli_csv(tmp_path_factory.mktemp("nli") / "nli.csv")
 
 
+@pytest.fixture(scope="session")
+def scored(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return scored_csv(tmp_path_factory.mktemp("scored") / "scored.csv")
+
+
 @pytest.fixture
 def prepared_preset(
-    tiny_encoder: Path, small_csv: Path, nli: Path, translators: dict[str, str]
+    tiny_encoder: Path, small_csv: Path, nli: Path, scored: Path, translators: dict[str, str]
 ) -> Callable[..., Prepared]:
     def make(name: str, *, task: dict[str, Any] | None = None, encoder: Any = None, **phase: Any) -> Prepared:
-        source = {"id": "file", "path": str(nli if name == "simcse-supervised" else small_csv)}
-        source = {"id": "film_reviews", "train_size": 40} if name == "cert-paraphrases" else source
+        path = {"simcse-supervised": nli, "cosent": scored, "cosine-mse": scored}.get(name, small_csv)
+        source = (
+            {"id": "film_reviews", "train_size": 40}
+            if name == "cert-paraphrases"
+            else {"id": "file", "path": str(path)}
+        )
         text = json.dumps(preset_phases(name, **phase))
         for hub, folder in translators.items():
             text = text.replace(json.dumps(hub), json.dumps(folder))
@@ -78,8 +87,10 @@ def expected_losses(config: RunConfig, number: int, blocks: int) -> set[str]:
 @pytest.mark.parametrize("name", slow_but(LEARNT, PRESETS))
 def test_every_phase_overfits_its_rows(prepared_preset: PreparedPreset, still_encoder: Path, name: str) -> None:
     phases = len(PRESETS[name].objectives)
-    # Triplets need many rows, and pairs are harder to learn.
-    task, length, rate = ({}, 100, 5e-3) if name == "simcse-supervised" else ({"train_size": 8}, 60, 1e-2)
+    # Triplets need many rows, and pairs are harder to learn. Eight scored pairs are sixteen rows.
+    task, length, rate = {"train_size": 16 if name in ("cosent", "cosine-mse") else 8}, 60, 1e-2
+    if name == "simcse-supervised":
+        task, length, rate = {}, 100, 5e-3
     config, data = prepared_preset(
         name,
         encoder=still_encoder,

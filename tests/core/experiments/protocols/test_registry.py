@@ -4,33 +4,46 @@ from __future__ import annotations
 
 import re
 from itertools import product
+from pathlib import Path
 
 import pytest
 
 from core.advice.prepare import prepare
+from core.config.edit import apply_settings
 from core.config.fields import build
 from core.config.plan import plan_phase
 from core.errors import ConfigError
 from core.experiments.design import Design, parse_design
 from core.experiments.protocols.entry import SEEDS, Protocol, setting_axis
 from core.experiments.protocols.registry import PROTOCOLS
-from core.experiments.results import SPLITS, measures_of
+from core.experiments.results import SPLITS, measures_of, usual_measure
 from core.representation.paired import LEVEL
 from core.store.names import new_id
 from tests.cases import each
+from tests.core.training.made import scored_csv
 
 
 def test_the_protocols_of_the_papers_and_notes_are_there() -> None:
     papers = {"few-shot", "label-noise", "text-noise", "back-translation", "paraphrase-noise"}
     papers |= {"transfer", "stability"}
     papers |= {"positives", "batch-size", "tuning", "full-data"}
+    papers |= {"similarity"}
     notes = {"rdrop-stages", "views", "tokens", "layers", "representation", "dropout-contrast", "long-tail", "clusters"}
     assert set(PROTOCOLS) >= papers | notes
 
 
+@pytest.fixture(scope="module")
+def scored(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return scored_csv(tmp_path_factory.mktemp("scored") / "scored.csv", 200)
+
+
 @each("name", PROTOCOLS)
-def test_every_cell_can_be_prepared_and_is_another_run(name: str) -> None:
-    design = PROTOCOLS.entry(name).design()
+def test_every_cell_can_be_prepared_and_is_another_run(name: str, scored: Path) -> None:
+    entry = PROTOCOLS.entry(name)
+    base = entry.base
+    if name == "similarity":
+        base = apply_settings(base, {"task.id": "file", "task.path": str(scored)})
+    design = entry.design(base)
     assert parse_design(design.to_json()) == design
     sources = {design.title_of(cell): new_id() for cell in design.source_cells}
     cells = (*design.source_cells, *design.cells)
@@ -99,6 +112,7 @@ def test_the_smallest_and_the_largest_batches_are_also_those_of_r_drop() -> None
         ("few-shot", "up to +10.7"),
         ("rdrop-stages", "0.94868 0.94884 0.95056 0.95044 0.95120"),
         ("views", "0.94636 0.94736"),
+        ("similarity", "76.85 76.25 84.25 81.57"),
         ("tokens", "0.95100 0.94972 0.95124 0.95068 0.95084 0.95080"),
         ("representation", "0.95025 0.93205 0.815761 0.721010 0.9358 0.9286 0.7942 0.6957"),
     ],
@@ -113,6 +127,17 @@ def test_what_the_notes_leave_open_about_their_layers_is_left_open(name: str) ->
     differs = PROTOCOLS.entry(name).differs
     assert "do not say whether 0 is the embeddings or the first block" in differs
     assert "hidden_states" not in differs
+
+
+def test_learning_from_scores_is_refused_on_a_task_without_them_and_compared_by_rank_correlation(scored: Path) -> None:
+    entry = PROTOCOLS.entry("similarity")
+    design = entry.design()
+    with pytest.raises(ConfigError, match="Film reviews has no similarity scores; choose a task of scored pairs"):
+        prepare(design.draft(design.cells[1], 0), gpu=False)
+    assert entry.measure not in measures_of(design)
+    design = entry.design(apply_settings(entry.base, {"task.id": "file", "task.path": str(scored)}))
+    assert entry.measure == usual_measure(design) == "spearman"
+    assert entry.measure in measures_of(design)
 
 
 def test_the_long_tail_keeps_the_rows_that_it_names_and_compares_the_tail() -> None:

@@ -1,0 +1,88 @@
+"""CoSENT and cosine MSE, against slow loops, and their collapse lines."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch import Tensor
+
+from core.losses import cosent_loss, cosine_mse_loss
+from core.losses.evaluate import Contrasted, TermInput, reference_lines
+from tests.cases import each
+
+SCORES = torch.tensor([0.2, 1.0, 0.0, 0.2, 0.75])
+
+
+def pairs(dtype: torch.dtype = torch.float64) -> tuple[Tensor, Tensor]:
+    both = torch.randn(2, 5, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64).to(dtype)
+    return both[0], both[1]
+
+
+def slow_cosines(first: Tensor, second: Tensor) -> list[float]:
+    found = []
+    for a, b in zip(first.tolist(), second.tolist(), strict=True):
+        dot = math.fsum(x * y for x, y in zip(a, b, strict=True))
+        found.append(dot / math.sqrt(math.fsum(x * x for x in a) * math.fsum(y * y for y in b)))
+    return found
+
+
+@each("temperature", [0.05, 1.0])
+def test_cosent_equals_the_slow_double_loop(temperature: float) -> None:
+    """The loop is sentence-transformers' CoSENTLoss with scale 1 / τ."""
+    cosines = slow_cosines(*pairs())
+    exponents = [
+        math.exp((cosines[j] - cosines[i]) / temperature) for i in range(5) for j in range(5) if SCORES[i] > SCORES[j]
+    ]
+    expected = math.log(1 + math.fsum(exponents))
+    for dtype in (torch.float32, torch.float64):
+        loss = cosent_loss(*pairs(dtype), SCORES, temperature=temperature)
+        assert loss.dtype == dtype
+        assert loss.item() == pytest.approx(expected, rel=1e-5)
+
+
+def test_cosine_mse_equals_the_slow_loop() -> None:
+    errors = [(cosine - score) ** 2 for cosine, score in zip(slow_cosines(*pairs()), SCORES.tolist(), strict=True)]
+    assert cosine_mse_loss(*pairs(), SCORES).item() == pytest.approx(math.fsum(errors) / 5, rel=1e-7)
+
+
+def test_the_gradients_pass_gradcheck() -> None:
+    given = [one.requires_grad_() for one in pairs()]
+    assert torch.autograd.gradcheck(lambda a, b: cosent_loss(a, b, SCORES, temperature=0.3), given)
+    assert torch.autograd.gradcheck(lambda a, b: cosine_mse_loss(a, b, SCORES), given)
+
+
+def test_cosent_reads_only_the_order_of_the_scores() -> None:
+    assert cosent_loss(*pairs(), SCORES) == cosent_loss(*pairs(), 3 * SCORES**3 - 7)
+
+
+def test_equal_scores_give_cosent_nothing_to_order() -> None:
+    given = [one.requires_grad_() for one in pairs()]
+    loss = cosent_loss(*given, torch.ones(5))
+    loss.backward()
+    assert loss.item() == 0
+    assert all(torch.equal(one.grad, torch.zeros(5, 4, dtype=torch.float64)) for one in given)
+
+
+@each(("loss", "settings"), [("cosent", {"temperature": 0.05}), ("cosine_mse", {})])
+def test_equal_vectors_have_the_loss_of_the_collapse_line(loss: str, settings: dict[str, float]) -> None:
+    equal = torch.ones(5, 2, 4, dtype=torch.float64)
+    lines = reference_lines(loss, TermInput(layers=(Contrasted(equal),)), SCORES, settings)
+    function = {"cosent": cosent_loss, "cosine_mse": cosine_mse_loss}[loss]
+    assert lines is not None
+    assert lines.collapse.item() == pytest.approx(function(equal[:, 0], equal[:, 1], SCORES).item())
+
+
+@each(
+    ("shapes", "message"),
+    [
+        (((5,), (5,), (5,)), r"z1 of shape \(5,\): expected \[N, d\]"),
+        (((5, 4), (4, 4), (5,)), r"z2 of shape \(4, 4\): expected \[5, 4\]"),
+        (((5, 4), (5, 4), (4,)), r"scores of shape \(4,\): expected \[5\]"),
+    ],
+)
+def test_an_error_names_the_argument(shapes: tuple[tuple[int, ...], ...], message: str) -> None:
+    for loss in (cosent_loss, cosine_mse_loss):
+        with pytest.raises(ValueError, match=message):
+            loss(*(torch.ones(shape) for shape in shapes))

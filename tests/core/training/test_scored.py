@@ -1,0 +1,132 @@
+"""Runs on pairs with similarity scores: what they learn from, their score, and losses that such a task refuses."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+
+from core.advice.prepare import prepare
+from core.config import RunConfig
+from core.errors import ConfigError
+from core.events import Evaluation, Frame
+from core.training.checkpoints import TrainedModel
+from core.training.loop import train
+from tests.cases import each
+from tests.core.training.made import Draft, build_phase, scored_csv
+
+COSENT = {"terms": [{"loss": "cosent"}]}
+DROPOUT = [{"view": "dropout"}]
+
+
+@pytest.fixture
+def scored(draft: Draft, tmp_path: Path) -> Draft:
+    path = str(scored_csv(tmp_path / "scored.csv"))
+
+    def make(*terms: dict[str, Any], task: dict[str, Any] | None = None, **phase: Any) -> RunConfig:
+        objective = {"terms": list(terms), "combine": "additive"} if terms else COSENT
+        return draft(task={"path": path} | (task or {}), objective=objective, **phase)
+
+    return make
+
+
+def ranks(values: Sequence[float]) -> list[float]:
+    """Return the rank of each value; equal values share the mean of their ranks."""
+    return [
+        sum(other < value for other in values) + (sum(other == value for other in values) + 1) / 2 for value in values
+    ]
+
+
+def slow_spearman(vectors: NDArray[np.float32], scores: Sequence[float]) -> float:
+    """Return the rank correlation of the cosine of vectors 2i and 2i + 1 with score 2i."""
+    rows = [[float(value) for value in row] for row in vectors]
+    cosines = [
+        math.fsum(x * y for x, y in zip(a, b, strict=True)) / math.hypot(*a) / math.hypot(*b)
+        for a, b in zip(rows[::2], rows[1::2], strict=True)
+    ]
+    x, y = ranks([round(cosine, 12) for cosine in cosines]), ranks(scores[::2])
+    mean = (len(x) + 1) / 2
+    covariance = sum((a - mean) * (b - mean) for a, b in zip(x, y, strict=True))
+    return covariance / math.sqrt(sum((a - mean) ** 2 for a in x) * sum((b - mean) ** 2 for b in y))
+
+
+def test_validation_and_test_are_scored_by_rank_correlation(scored: Draft) -> None:
+    config, data = prepare(scored(steps=30, optimiser={"learning_rate": 1e-2}), gpu=False)
+    model = TrainedModel()
+    events = list(train(config, data, trained=model))
+    last = {event.split: event.values for event in events if isinstance(event, Evaluation)}
+    frame = [event for event in events if isinstance(event, Frame)][-1]
+    held_out = len(data.validation)
+    assert config.probe.size == held_out
+    expected = slow_spearman(frame.embeddings[:held_out], data.validation.scores or ())
+    assert last["validation"]["spearman"] == pytest.approx(expected)
+    assert model.encoder is not None
+    assert model.tokenizer is not None
+    with torch.inference_mode():
+        vectors = model.encoder.eval().pooled(model.tokenizer(list(data.test.texts))).numpy()
+    # Rounding orders the near ties of pairs with the same words, and depends on the batches.
+    assert last["test"]["spearman"] == pytest.approx(slow_spearman(vectors, data.test.scores or ()), abs=0.1)
+
+
+def test_the_untrained_encoder_is_scored_on_validation_and_test(scored: Draft) -> None:
+    config, data = prepare(scored(), gpu=False)
+    events = list(train(config, data))
+    found = [event for event in events if isinstance(event, Evaluation)]
+    first = next(one for one in found if one.split == "validation" and one.step == 0)
+    baselines = {one.split: one.values for one in found if one.split.startswith("baseline")}
+    assert baselines["baseline"]["spearman"] == first.values["spearman"]
+    assert -1 <= baselines["baseline_test"]["spearman"] <= 1
+
+
+def test_a_batch_holds_the_two_texts_of_each_pair_and_their_scores(scored: Draft) -> None:
+    phase = build_phase(scored({"loss": "cosent"}, {"loss": "simcse", "views": DROPOUT}))
+    known = {(pair.first, pair.second): pair.score for pair in phase.data.pairs}
+    for step in (1, 2, 3):
+        numbers = phase._examples.rows(step) if phase._examples else []
+        pairs = [phase.data.pairs[number] for number in numbers]
+        batch = phase.batch(step)
+        for number, side in enumerate(("first", "second")):
+            texts = [getattr(pair, side) for pair in pairs]
+            assert [list(one.ids) for one in batch.tokens[number]] == [list(one.ids) for one in phase.tokenizer(texts)]
+        expected = [known[pair.first, pair.second] for pair in pairs]
+        assert batch.labels.tolist() == pytest.approx(expected)
+
+
+CLASSIFIED = r"scored\.csv has similarity scores instead of classes; choose CoSENT, cosine MSE or SimCSE without"
+
+
+@each(
+    ("term", "message"),
+    [
+        ({"loss": "cross_entropy"}, f"objective = 'cross_entropy' cannot be used: {CLASSIFIED}"),
+        ({"loss": "supcon"}, f"objective = 'supcon' cannot be used: {CLASSIFIED}"),
+        ({"loss": "simcse", "views": DROPOUT, "level": "logits"}, f"objective = 'simcse' cannot be used: {CLASSIFIED}"),
+        ({"loss": "simcse", "views": DROPOUT, "label_filter": True}, r"simcse\.label_filter = True .*; turn it off\."),
+        ({"loss": "simcse_supervised"}, r"objective = 'simcse_supervised' .*scored\.csv has no triplets"),
+    ],
+)
+def test_losses_that_need_classes_are_refused(scored: Draft, term: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        prepare(scored(term), gpu=False)
+    prepare(scored({"loss": "simcse", "views": DROPOUT}), gpu=False)
+
+
+@each("loss", ["cosent", "cosine_mse"])
+def test_a_task_with_classes_has_no_scores_to_learn(draft: Draft, loss: str) -> None:
+    with pytest.raises(
+        ConfigError, match=rf"objective = '{loss}' .*small\.csv has no similarity scores; choose a task"
+    ):
+        prepare(draft(objective={"terms": [{"loss": loss}]}), gpu=False)
+
+
+def test_a_batch_is_no_larger_than_there_are_pairs(scored: Draft) -> None:
+    count = len(prepare(scored(), gpu=False)[1].pairs)
+    prepare(scored(batch_size=count), gpu=False)
+    with pytest.raises(ConfigError, match=rf"batch_size = {count + 1} .*has {count} pairs; give at most {count}\."):
+        prepare(scored(batch_size=count + 1), gpu=False)
