@@ -16,7 +16,14 @@ from torch import Tensor
 from core.artifacts.cache import load_or_compute
 from core.artifacts.changed_texts import CHANGED_TEXTS, TEXTS_MAX, Change, ChangedTexts, Text, changes
 from core.artifacts.layers import layer_numbers, layers_path, write_layers
-from core.artifacts.measures import PAIRS_MAX, SimilarityScores, similarity_path
+from core.artifacts.measures import (
+    PAIRS_MAX,
+    TRAINING_MEASURES,
+    TRAINING_ROWS_MAX,
+    SimilarityScores,
+    TrainingMeasures,
+    similarity_path,
+)
 from core.artifacts.sentence import (
     END_TEXTS,
     END_TEXTS_MAX,
@@ -47,7 +54,7 @@ from core.events import FloatArray, TokenText
 from core.messages import Message
 from core.parameters import EMBEDDINGS, integer_setting
 from core.registry import load
-from core.representation.metrics import spearman_similarity
+from core.representation.metrics import frame_measures, spearman_similarity
 from core.settings import settings
 from core.store import RunRecord, Store, TaskLibrary
 from core.store.budget import reading_weights
@@ -74,6 +81,7 @@ def job(request: dict[str, Any], store_folder: Path, progress: Progress) -> dict
             "tokens" with "text", "second" and "step": the tokens that the objective of that step contrasts;
             "similarity" with "task", the id of a library task with scores: the correlation at every step with weights;
             "test": up to END_TEXTS_MAX test texts with the last weights of a finished run;
+            "training": measures of up to TRAINING_ROWS_MAX training rows with the last weights;
             "changes": up to TEXTS_MAX test texts under small changes, with the first and the last weights.
     Returns: "file", the file in the run's folder that holds the result, and its "steps".
     Raises: TaskError for a text that cannot be read, ConfigError for an invalid request, StoreError for a step without
@@ -308,6 +316,28 @@ def _test(store: Store, run: RunRecord, request: Mapping[str, Any], progress: Pr
     return path, [run.steps]
 
 
+def _training(store: Store, run: RunRecord, request: Mapping[str, Any], progress: Progress) -> Answer:
+    path = store.run_folder(run.id) / TRAINING_MEASURES
+    stamp = weight_stamps(store, run).get(run.steps, UNTRAINED)
+
+    def compute(_known: TrainingMeasures | None) -> TrainingMeasures:
+        model = load_at(store, run, run.steps)
+        train = TaskSource(store.folder).rows_of(run.config.task, run.config.seed).train
+        places = np.linspace(0, len(train) - 1, min(TRAINING_ROWS_MAX, len(train))).round().astype(int).tolist()
+        taken, done = train.take(places), iter(range(0, len(places), ENCODE_BATCH))
+
+        def interrupted() -> bool:
+            progress(next(done), len(places), Message("Encoding the training rows"))  # raises if cancelled
+            return False
+
+        found = _encoded(*model, taken.inputs, precision=run.config.precision, interrupted=interrupted)
+        progress(len(places), len(places), Message("Measuring the vectors"))
+        return TrainingMeasures(frame_measures(found.pooled.numpy(), taken.labels), len(places), len(train), stamp)
+
+    load_or_compute(TrainingMeasures, path, compute, lambda known: stamp in (UNTRAINED, known.stamp))
+    return path, [run.steps]
+
+
 def _changes(store: Store, run: RunRecord, request: Mapping[str, Any], progress: Progress) -> Answer:
     path = store.run_folder(run.id) / CHANGED_TEXTS
     stamp = weight_stamps(store, run).get(run.steps, UNTRAINED)
@@ -389,5 +419,6 @@ KINDS: Mapping[str, Callable[[Store, RunRecord, Mapping[str, Any], Progress], An
     "tokens": _tokens,
     "similarity": _similarity,
     "test": _test,
+    "training": _training,
     "changes": _changes,
 }

@@ -15,7 +15,7 @@ from core.artifacts.cache import read
 from core.artifacts.changed_texts import CHANGED_TEXTS, ChangedTexts, changes
 from core.artifacts.inspect_job import job
 from core.artifacts.layers import layer_numbers, layer_vectors
-from core.artifacts.measures import read_similarity
+from core.artifacts.measures import TrainingMeasures, read_similarity
 from core.artifacts.sentence import Deletions, EndTexts, TokenChoice, deletions_path, read_inspected, token_choice_path
 from core.artifacts.weights import load_at
 from core.config import parse_config
@@ -366,6 +366,32 @@ def test_of_many_test_texts_some_are_taken_from_end_to_end(
     assert len(found.texts) == len(found.vectors) == len(found.logits) == 3
     assert found.rows == len(test)
     assert (found.texts[0], found.texts[-1]) == (test.display_texts[0], test.display_texts[-1])
+
+
+def test_training_rows_are_measured_on_the_vectors_of_each_row_alone(
+    store: Store, run: RunRecord, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The nearest neighbours and pairs are those of loops over some of the rows, from end to end."""
+    monkeypatch.setattr(inspect_job, "TRAINING_ROWS_MAX", 15)
+    found = read(TrainingMeasures, store.run_folder(run.id) / asked(store, run, "training")["file"])
+    train = TaskSource(store.folder).rows_of(run.config.task, run.config.seed).train
+    assert (found.taken, found.rows) == (15, len(train))
+    assert len(train) > 15
+    places = [round(i * (len(train) - 1) / 14) for i in range(15)]
+    encoder, tokenizer = load_at(store, run, run.steps)
+    with torch.inference_mode():
+        vectors = [encoder.pooled(tokenizer([train.inputs[i]]))[0].double().numpy() for i in places]
+    units = [vector / np.linalg.norm(vector) for vector in vectors]
+    labels = [train.labels[i] for i in places]
+    alike, apart = [], []
+    for i in range(15):
+        for j in range(i):
+            square = float(((units[i] - units[j]) ** 2).sum())
+            apart.append(np.exp(-2 * square))
+            alike += [square] * (labels[i] == labels[j])
+    assert found.values["alignment"] == pytest.approx(np.mean(alike), rel=1e-4)
+    assert found.values["uniformity"] == pytest.approx(np.log(np.mean(apart)), rel=1e-4)
+    assert {"linear_svm", "knn1", "ari", "nmi"} <= found.values.keys()
 
 
 def test_test_texts_outlive_their_weights_but_cannot_be_computed_without(
