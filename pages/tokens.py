@@ -1,4 +1,4 @@
-"""Tokens: attention of [CLS] before and after training, effects of deleting words, and selected words by class."""
+"""Tokens: attention of [CLS] before and after training, tokens that a loss contrasts, deleted words, words by class."""
 
 from __future__ import annotations
 
@@ -13,12 +13,14 @@ from pages.ui.address import Tokens
 from pages.ui.bound import bound_segments, forget, pick_run
 from pages.ui.parts import escaped, first_steps, page_head, tab_title
 from pages.ui.tokens.classes import draw_classes
+from pages.ui.tokens.contrasted import contrasts_tokens, draw_contrasted
 from pages.ui.tokens.deletion import delete_a_word
 from pages.ui.tokens.one_text import one_text
 from pages.ui.tokens.reads import TokenRun, attention_shape, token_run
 from pages.ui.tokens.source import NOT_KEPT, choose, choose_text
 
 VIEWS = {"text": N_("One text"), "delete": N_("Delete a word"), "classes": N_("By class")}
+CONTRASTED = {"contrasted": N_("Contrasted tokens")}
 MEAN_POOLING = N_(
     "This run classifies the mean of all token vectors, not the vector of [CLS], so the attention of [CLS] says "
     "little about its predictions."
@@ -46,7 +48,8 @@ def page() -> None:
     tab_title(run.title, _("Tokens"))
     frames = tuple(store.frame_steps(run.id))
     with head:
-        view = bound_segments(_("Section"), Tokens.VIEW, VIEWS)
+        more = CONTRASTED if contrasts_tokens(run.effective) else {}
+        view = bound_segments(_("Section"), Tokens.VIEW, VIEWS | more)
     if run.probe is None or not frames:
         st.info(_("This run has no frames yet. The first appears right after the first step."))
     else:
@@ -69,6 +72,9 @@ def page() -> None:
 def _text(known: TokenRun, view: str) -> None:
     reading = choose_text(known)
     if reading is None:
+        return
+    if view == "contrasted":
+        draw_contrasted(known, reading)
         return
     compares = view == "text"
     longest = max(known.longest, len(reading.words))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -16,33 +16,45 @@ from torch import Tensor
 from core.artifacts.cache import load_or_compute
 from core.artifacts.changed_texts import CHANGED_TEXTS, TEXTS_MAX, Change, ChangedTexts, Text, changes
 from core.artifacts.layers import layer_numbers, layers_path, write_layers
-from core.artifacts.measures import PAIRS_MAX, SimilarityScores, similarity_path
+from core.artifacts.measures import (
+    PAIRS_MAX,
+    TRAINING_MEASURES,
+    TRAINING_ROWS_MAX,
+    SimilarityScores,
+    TrainingMeasures,
+    similarity_path,
+)
 from core.artifacts.sentence import (
     END_TEXTS,
     END_TEXTS_MAX,
     Deletions,
     EndTexts,
     Inspected,
+    TokenChoice,
+    TokenTerm,
     check_text,
     deletions_path,
     drop_old_texts,
     inspected_path,
     takes_pairs,
+    token_choice_path,
     without_each_word,
 )
 from core.artifacts.weights import UNTRAINED, all_known, load_at, probe_of, weight_stamps
 from core.catalogue.views import VIEWS, ViewEntry
 from core.config import Precision
+from core.config.objective import with_number
+from core.config.plan import Plan, objective_at, plan_phase
 from core.config.score_source import classifier_learned
 from core.encoders.model import Encoder, Tokenizer
 from core.encoders.packing import Tokens
-from core.encoders.taps import Taps
+from core.encoders.taps import Taps, topk_token_views
 from core.errors import ConfigError, TaskError, quote_value
 from core.events import FloatArray, TokenText
 from core.messages import Message
-from core.parameters import EMBEDDINGS
+from core.parameters import EMBEDDINGS, integer_setting
 from core.registry import load
-from core.representation.metrics import spearman_similarity
+from core.representation.metrics import frame_measures, spearman_similarity
 from core.settings import settings
 from core.store import RunRecord, Store, TaskLibrary
 from core.store.budget import reading_weights
@@ -50,6 +62,7 @@ from core.texts.eda import row_generator, stream
 from core.training.encode import ENCODE_BATCH, Attention, Encodings, encode, encoder_autocast
 from core.training.untrained import probe_rows
 from core.views.embedding import Embedded
+from core.views.token_clusters import cluster_members
 from core.workers import Progress
 from core.workers.run_rows import TaskSource
 
@@ -65,8 +78,10 @@ def job(request: dict[str, Any], store_folder: Path, progress: Progress) -> dict
             "sentence" with "text" and "second" (None for a single text): the text at every step with weights;
             "layers" with "step": the probe set after every block;
             "deletions" with "text", "second" and "step": the text without each of its words;
+            "tokens" with "text", "second" and "step": the tokens that the objective of that step contrasts;
             "similarity" with "task", the id of a library task with scores: the correlation at every step with weights;
             "test": up to END_TEXTS_MAX test texts with the last weights of a finished run;
+            "training": measures of up to TRAINING_ROWS_MAX training rows with the last weights;
             "changes": up to TEXTS_MAX test texts under small changes, with the first and the last weights.
     Returns: "file", the file in the run's folder that holds the result, and its "steps".
     Raises: TaskError for a text that cannot be read, ConfigError for an invalid request, StoreError for a step without
@@ -140,6 +155,53 @@ def _deletions(store: Store, run: RunRecord, request: Mapping[str, Any], progres
     load_or_compute(Deletions, path, compute, lambda known: known.stamp == stamp)
     drop_old_texts(folder)
     return path, [step]
+
+
+def _tokens(store: Store, run: RunRecord, request: Mapping[str, Any], progress: Progress) -> Answer:
+    text, step = _parse_request_text(store, run, request), _parse_request_step(request)
+    folder = store.run_folder(run.id)
+    first, second = text if isinstance(text, tuple) else (text, None)
+    path = token_choice_path(folder, first, second, step)
+    encoder, tokenizer = load_at(store, run, step)
+    stamp = weight_stamps(store, run)[step]
+
+    def compute(_known: TokenChoice | None) -> TokenChoice:
+        progress(0, 1, Message("Reading the text with the weights of step {step}", step=step))
+        read = tokenizer.words([text], each_token=True)
+        if read is None:
+            raise TaskError("This encoder's tokenizer does not report word positions, so no token can be marked.")
+        plan = plan_phase(objective_at(store.effective_config(run.id), step).objective, len(encoder.blocks))
+        terms = tuple(_token_terms(plan))
+        (tokens,) = tokenizer([text], keep=False)
+        layers = tuple({term.layer for term in terms})
+        with torch.inference_mode(), encoder_autocast(run.config.precision, torch.device("cpu")):
+            found = encoder.encode([tokens], Taps(tokens=plan.tokens, attention=layers))
+        special = torch.tensor([[one in encoder.special_ids for one in tokens.ids]])  # [1, T]
+        attention = np.zeros((len(terms), len(tokens.ids)), np.float32)
+        chosen = np.zeros(attention.shape, np.int64)
+        for place, term in enumerate(terms):
+            row = found.attention[term.layer]  # [1, heads, T]
+            attention[place] = row[0].mean(0).numpy()
+            top = topk_token_views(row, torch.ones_like(special), special, term.k)
+            present = top.view_mask[0]
+            vectors = found.tokens[term.layer].vectors[:, : term.k]
+            numbers = torch.ones(term.k, dtype=torch.long)
+            if term.clusters and present.sum() >= term.clusters:
+                numbers += cluster_members(vectors, top.view_mask, term.clusters)[0].int().argmax(0)
+            chosen[place, top.indices[0][present].numpy()] = numbers[present].numpy()
+        return TokenChoice(read[0], terms, int((~special).sum()), attention, chosen, stamp)
+
+    load_or_compute(TokenChoice, path, compute, lambda known: known.stamp == stamp)
+    drop_old_texts(folder)
+    return path, [step]
+
+
+def _token_terms(plan: Plan) -> Iterator[TokenTerm]:
+    for term in plan.terms:
+        if term.term.level == "token":
+            name = with_number(term.term.entry.symbol, term.key, term.term.loss)
+            k, clusters = (integer_setting(term.term.parameters, one) for one in ("k", "clusters"))
+            yield from (TokenTerm(name, group[0].layer, k, clusters) for group in term.groups)
 
 
 def _layers(store: Store, run: RunRecord, request: Mapping[str, Any], progress: Progress) -> Answer:
@@ -255,6 +317,28 @@ def _test(store: Store, run: RunRecord, request: Mapping[str, Any], progress: Pr
     return path, [run.steps]
 
 
+def _training(store: Store, run: RunRecord, request: Mapping[str, Any], progress: Progress) -> Answer:
+    path = store.run_folder(run.id) / TRAINING_MEASURES
+    stamp = weight_stamps(store, run).get(run.steps, UNTRAINED)
+
+    def compute(_known: TrainingMeasures | None) -> TrainingMeasures:
+        model = load_at(store, run, run.steps)
+        train = TaskSource(store.folder).rows_of(run.config.task, run.config.seed).train
+        places = np.linspace(0, len(train) - 1, min(TRAINING_ROWS_MAX, len(train))).round().astype(int).tolist()
+        taken, done = train.take(places), iter(range(0, len(places), ENCODE_BATCH))
+
+        def interrupted() -> bool:
+            progress(next(done), len(places), Message("Encoding the training rows"))  # raises if cancelled
+            return False
+
+        found = _encoded(*model, taken.inputs, precision=run.config.precision, interrupted=interrupted)
+        progress(len(places), len(places), Message("Measuring the vectors"))
+        return TrainingMeasures(frame_measures(found.pooled.numpy(), taken.labels), len(places), len(train), stamp)
+
+    load_or_compute(TrainingMeasures, path, compute, lambda known: stamp in (UNTRAINED, known.stamp))
+    return path, [run.steps]
+
+
 def _changes(store: Store, run: RunRecord, request: Mapping[str, Any], progress: Progress) -> Answer:
     path = store.run_folder(run.id) / CHANGED_TEXTS
     stamp = weight_stamps(store, run).get(run.steps, UNTRAINED)
@@ -334,7 +418,9 @@ KINDS: Mapping[str, Callable[[Store, RunRecord, Mapping[str, Any], Progress], An
     "sentence": _sentence,
     "layers": _layers,
     "deletions": _deletions,
+    "tokens": _tokens,
     "similarity": _similarity,
     "test": _test,
+    "training": _training,
     "changes": _changes,
 }

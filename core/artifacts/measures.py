@@ -25,6 +25,9 @@ from core.workers import Progress
 MEASURED_FRAMES = 24
 # Maximum number of pairs read from a similarity task, spaced evenly over its rows.
 PAIRS_MAX = 1_000
+TRAINING_MEASURES = "training-measures.safetensors"
+# Maximum number of training rows measured, spaced evenly over the split.
+TRAINING_ROWS_MAX = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +56,22 @@ class SimilarityScores:
     values: Mapping[int, float | None]
     stamps: Mapping[int, int]
     pairs: int
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingMeasures:
+    """Measures of training rows with the last weights of a run.
+
+    Attributes:
+        values: by name, None where undefined.
+        taken, rows: number of measured rows, and of rows of the training split.
+        stamp: identifies the weights.
+    """
+
+    values: Mapping[str, float | None]
+    taken: int
+    rows: int
+    stamp: int
 
 
 def read_similarity(folder: Path, task_id: str) -> SimilarityScores | None:

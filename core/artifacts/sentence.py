@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -102,6 +103,36 @@ class Deletions:
     stamp: int
 
 
+class TokenTerm(NamedTuple):
+    """A term on the tokens of one block: its symbol, their number k, and the number of clusters or 0."""
+
+    name: str
+    layer: int
+    k: int
+    clusters: int
+
+
+@dataclass(frozen=True, slots=True)
+class TokenChoice:
+    """The tokens of a text that the objective contrasts at a step.
+
+    Attributes:
+        read: the text, each token as a word.
+        terms: M pairs of a term and a block.
+        candidates: number of tokens that can be chosen.
+        attention: [M, T] attention of [CLS] in the block, the mean over heads.
+        chosen: [M, T] 0 for a token that is left out; otherwise its cluster from 1, or 1 without clusters.
+        stamp: identifies the weights.
+    """
+
+    read: TokenText
+    terms: tuple[TokenTerm, ...]
+    candidates: int
+    attention: FloatArray
+    chosen: NDArray[np.int64]
+    stamp: int
+
+
 def check_text(text: object, second: object, *, pair: bool, most_chars: int) -> str | tuple[str, str]:
     """Validate a text, or both texts for a task on pairs, and return the encoder's input.
 
@@ -159,6 +190,11 @@ def deletions(folder: Path, text: str, second: str | None, step: int, stamp: int
 def deletions_path(folder: Path, text: str, second: str | None, step: int) -> Path:
     """Return the file of a text's deletions in a run's folder."""
     return folder / INSPECTED / f"{_key(text, second)}-deletions-{step:07d}.safetensors"
+
+
+def token_choice_path(folder: Path, text: str, second: str | None, step: int) -> Path:
+    """Return the file of a text's contrasted tokens in a run's folder."""
+    return folder / INSPECTED / f"{_key(text, second)}-choice-{step:07d}.safetensors"
 
 
 def drop_old_texts(folder: Path) -> None:

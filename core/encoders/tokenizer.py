@@ -47,8 +47,12 @@ class Tokenizer:
         tokenizer.model_max_length = self._max_length
         tokenizer.save_pretrained(folder)
 
-    def words(self, texts: Sequence[str | tuple[str, str]]) -> list[TokenText] | None:
-        """Return each text split into words with their tokens; None for a tokenizer without word offsets."""
+    def words(self, texts: Sequence[str | tuple[str, str]], *, each_token: bool = False) -> list[TokenText] | None:
+        """Return each text split into words with their tokens; None for a tokenizer without word offsets.
+
+        Args:
+            each_token: treat every token as a word of its own.
+        """
         if not self._tokenizer.is_fast:
             return None
         pairs = [(text,) if isinstance(text, str) else text for text in texts]
@@ -58,10 +62,11 @@ class Tokenizer:
             max_length=self._max_length,
             return_offsets_mapping=True,
         )
-        return [
-            TokenText(sides, _words(sides, encoding.word_ids, encoding.sequence_ids, encoding.offsets), len(encoding))
-            for sides, encoding in zip(pairs, found.encodings, strict=True)
-        ]
+        read = []
+        for sides, encoding in zip(pairs, found.encodings, strict=True):
+            owners = range(len(encoding)) if each_token else encoding.word_ids
+            read.append(TokenText(sides, _words(sides, owners, encoding.sequence_ids, encoding.offsets), len(encoding)))
+        return read
 
     def _tokens(self, *sides: list[str]) -> list[Tokens]:
         with self._lock:

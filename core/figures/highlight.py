@@ -9,13 +9,14 @@ from __future__ import annotations
 import html
 import math
 from collections.abc import Collection, Mapping, Sequence
+from operator import itemgetter
 from unicodedata import category
 
 import numpy as np
 from numpy.typing import NDArray
 
 from core.events import TokenText
-from core.figures.template import short_text
+from core.figures.template import class_colour, short_text
 from core.messages import N_, _, join_list, pgettext, sentences
 from core.quantities import signed
 from core.representation.attention import entered_and_left, top_words
@@ -53,6 +54,7 @@ def highlighted_html(
     title: str,
     measure: str,
     chosen: Collection[int] = (),
+    groups: Sequence[int] | None = None,
 ) -> str:
     """Return a text or pair with highlighted words; text that the encoder does not read is pale.
 
@@ -61,11 +63,21 @@ def highlighted_html(
         title: shown above the text; also the label for screen readers.
         measure: name of the weights, shown before the value on hover.
         chosen: positions of words to outline, e.g. the top k.
+        groups: cluster of each word from 1, 0 for none; clusters have colours and numbers, and replace the colours of
+            the weights. A legend lists their words.
     Returns: HTML without added line breaks, in which all untrusted text is escaped.
     Raises: ValueError if there is not one weight per word, or a weight is infinite.
     """
     numbers = _checked(text, weights)
-    return _block(title, text, numbers, measure, _greatest(numbers), chosen, {})
+    drawn = _block(title, text, numbers, measure, _greatest(numbers), chosen, {}, groups)
+    members: dict[int, list[int]] = {}
+    for place, group in sorted(enumerate(groups or ()), key=itemgetter(1)):
+        members.setdefault(group, []).append(place)
+    members.pop(0, None)
+    for group, places in members.items():
+        number = f'<span style="{_group_style(group)};padding:0 0.3rem">{group}</span>'
+        drawn += _note(_("Cluster {number}: {words}", number=number, words=_listed(text, places)))
+    return drawn
 
 
 def before_and_after_html(
@@ -124,13 +136,20 @@ def _greatest(numbers: Sequence[float]) -> float:
     return max((abs(number) for number in numbers if not math.isnan(number)), default=0.0) or 1.0
 
 
-def _mark(weight: float, measure: str, scale: float, *, framed: bool, sign: str) -> str:
+def _group_style(group: int) -> str:
+    return f"background:{class_colour(group - 1)}{round(255 * OPACITY_MAX):02x};border-radius:3px"
+
+
+def _mark(weight: float, measure: str, scale: float, *, framed: bool, sign: str, group: int | None) -> str:
     """Return the opening tag of a word's span, with style and hover text, and the sign before the word."""
     styles = [] if math.isnan(weight) else [f"background:{background(weight, scale)};border-radius:3px"]
+    if group is not None:
+        styles, sign = ([_group_style(group)], str(group)) if group else ([], "")
     styles += [_UNDERLINE] * (weight < 0) + [_CHOSEN] * framed
     unknown = _("{measure} not measured", measure=_(measure))
     said = [unknown if math.isnan(weight) else f"{_(measure)} {signed(weight, 4)}"]
-    said += [_("in the top k")] * framed + ([_(SAID[sign])] if sign else [])
+    said += [_("in the top k")] * framed + ([_(SAID[sign])] if sign in SAID else [])
+    said += [_("cluster {number}", number=group)] if group else []
     before = f'<sup aria-hidden="true" style="{_SIGN}">{sign}</sup>' if sign else ""
     return f'<span title="{_safe(join_list(said))}" style="{";".join(styles)}">{before}'
 
@@ -143,10 +162,14 @@ def _block(
     scale: float,
     framed: Collection[int],
     signs: Mapping[int, str],
+    groups: Sequence[int] | None = None,
 ) -> str:
     """Return a text with its title, highlighted words, and the hover content for screen readers."""
     name = _safe(title)
-    marks = [_mark(w, measure, scale, framed=i in framed, sign=signs.get(i, "")) for i, w in enumerate(weights)]
+    marks = [
+        _mark(w, measure, scale, framed=i in framed, sign=signs.get(i, ""), group=groups[i] if groups else None)
+        for i, w in enumerate(weights)
+    ]
     return (
         f'<div class="token-text" role="group" aria-label="{name}" style="position:relative">'
         f'<div style="{_HEAD}">{name}</div>{_body(text, marks)}{_spoken(text, weights, measure)}</div>'

@@ -47,7 +47,7 @@ def cluster_views(vectors: Tensor, mask: Tensor, clusters: int, *, iterations: i
     with torch.autocast(vectors.device.type, enabled=False):
         present = mask.bool()
         vectors = vectors.masked_fill(~present.unsqueeze(-1), 0.0)
-        members = _members(vectors.detach(), present, clusters, iterations)  # [B, clusters, K]
+        members = cluster_members(vectors.detach(), present, clusters, iterations)  # [B, clusters, K]
         counts = members.sum(2, dtype=vectors.dtype)  # [B, clusters]
         enough = present.sum(1, keepdim=True) >= clusters  # [B, 1]
         weights = members.to(vectors.dtype) / counts.clamp(min=1).unsqueeze(-1)
@@ -55,8 +55,8 @@ def cluster_views(vectors: Tensor, mask: Tensor, clusters: int, *, iterations: i
         return ClusterViews(weights @ vectors, (counts > 0) & enough)
 
 
-def _members(vectors: Tensor, present: Tensor, clusters: int, iterations: int) -> Tensor:
-    """Assign tokens to clusters, [B, K, H] → [B, clusters, K] bool."""
+def cluster_members(vectors: Tensor, present: Tensor, clusters: int, iterations: int = 10) -> Tensor:
+    """Assign tokens to clusters as `cluster_views` does: [B, K, H] and [B, K] bool → [B, clusters, K] bool."""
     points = torch.nn.functional.normalize(vectors if vectors.dtype == torch.float64 else vectors.float(), dim=-1)
     centres = _farthest_points(points, present, clusters)  # [B, clusters, H]
     members = _nearest(points, centres, present)

@@ -209,6 +209,7 @@ class Explore(Address):
     MEASURES = Item("measures", bool, False)
     SIMILARITY = Item("scores", str, "", N_("there is no such similarity task"))
     CHANGED = Item("changed", bool, False)
+    TRAINING = Item("training", bool, False)
 
 
 class Tokens(Address):
@@ -255,6 +256,7 @@ class Compare(Address):
     BETA = Item("beta", float, 0.8)
     WINDOW = Item("window", float, 9.0)
     CHANGED = Item("changed", bool, False)
+    TRAINING = Item("training", bool, False)
 
 
 class Experiments(Address):

@@ -20,7 +20,7 @@ from streamlit.testing.v1 import AppTest
 from core.artifacts import maps
 from core.artifacts.cache import write
 from core.artifacts.changed_texts import CHANGED_TEXTS, ChangedTexts
-from core.artifacts.measures import FrameMeasures, measures_path
+from core.artifacts.measures import TRAINING_MEASURES, FrameMeasures, TrainingMeasures, measures_path
 from core.artifacts.seeds import Spread
 from core.artifacts.shared_examples import linked_ids
 from core.events import Frame, Probe, Started, Step
@@ -317,6 +317,26 @@ def test_accuracies_on_changed_texts_stand_side_by_side_with_the_exact_test(
     assert found.loc["Unchanged"].tolist() == ["100.0%", "100.0%", "1"]
     # Six texts that only one of two runs gets right: p = 2 · 2⁻⁶.
     assert found.loc["Typos 40.0%"].tolist() == ["100.0%", "25.0%", "0.0312"]
+
+
+def test_measures_of_training_rows_are_asked_for_and_stand_side_by_side(
+    opened: Opened, made: Made, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = [made("a"), made("b", batch_size=4), made("c", seed=1)]
+    for run, value in zip(runs[:2], (0.25, 1.0), strict=True):
+        result = TrainingMeasures({"linear_svm": value, "ari": None}, 2000, 20_000, 0)
+        write(Store(folder).run_folder(run) / TRAINING_MEASURES, result)
+    query = {"runs": ",".join(runs), "show": "scores"}
+    app = opened(**query)
+    assert "up to 2,000 training rows" in words(app)
+    assert "Measure training rows" in [button.label for button in app.button]
+    app = opened(**query, training="on")
+    [found] = [one.value for one in app.dataframe if "Linear SVM accuracy" in list(one.value.get("Measure", []))]
+    assert found.set_index("Measure").loc["Linear SVM accuracy"].tolist() == ["25.0%", "100.0%"]
+    assert found.set_index("Measure").loc["Adjusted Rand index"].tolist() == ["–", "–"]
+    assert "2,000 of 20,000 training rows" in words(app)
+    assert "training rows flatter the vectors" in words(app)
+    assert "the weights of the last step are not stored" in words(app)
 
 
 def test_known_measures_are_listed_with_their_definitions_and_the_best_is_marked(

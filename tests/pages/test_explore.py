@@ -18,6 +18,7 @@ from core.artifacts.cache import write
 from core.artifacts.changed_texts import CHANGED_TEXTS, ChangedTexts
 from core.artifacts.frame_loss import shown_contrast
 from core.artifacts.maps import LIVE
+from core.artifacts.measures import TRAINING_MEASURES, TrainingMeasures
 from core.artifacts.sentence import END_TEXTS, EndTexts
 from core.config import RunConfig, parse_config
 from core.errors import EngineError
@@ -143,6 +144,15 @@ def test_changed_texts_are_tabulated_with_distances_flips_and_accuracies(
     assert table["Flipped predictions"].tolist()[1:] == ["50.0%", "25.0%"]
     # Wilson's interval of 4 of 4 and of 3 of 4.
     assert table["Accuracy"].tolist() == ["100.0% (51.0% to 100.0%)", *["75.0% (30.1% to 95.4%)"] * 2]
+
+
+def test_training_rows_of_a_finished_run_can_be_measured(opened: Opener, made: Maker, folder: Path) -> None:
+    run = made("one")
+    assert "Measure training rows" in [button.label for button in opened(run=run).button]
+    result = TrainingMeasures({"knn1": 0.5}, 100, 100, 0)
+    write(Store(folder).run_folder(run) / TRAINING_MEASURES, result)
+    tables = [one.value for one in opened(run=run, training="on").dataframe]
+    assert ["1-NN accuracy", "50.0%"] in [row for one in tables for row in one.to_numpy().tolist()]
 
 
 def test_before_the_end_test_texts_are_refused_in_a_sentence(opened: Opener, made: Maker, folder: Path) -> None:

@@ -21,7 +21,15 @@ from streamlit.testing.v1 import AppTest
 
 from core.advice.prepare import prepare
 from core.artifacts.cache import write
-from core.artifacts.sentence import Deletions, Inspected, deletions_path, inspected_path
+from core.artifacts.sentence import (
+    Deletions,
+    Inspected,
+    TokenChoice,
+    TokenTerm,
+    deletions_path,
+    inspected_path,
+    token_choice_path,
+)
 from core.artifacts.weights import weight_stamps
 from core.config.objective import mixed_objective
 from core.events import Frame, Probe, Started, Step, Tokens, TokenText, Word
@@ -442,6 +450,60 @@ def test_work_that_goes_on_can_be_cancelled(opened: Opener, made: Made, monkeypa
     assert re.fullmatch("Reading ‘some text’: step 4 · 1 of 3 · (under 1|[0-9]+) s", progress.proto.text)
     button(app, "Cancel").click().run()
     assert "Cancelled." in words(app)
+
+
+# Contrasted tokens
+
+
+def pieces_of(text: TokenText) -> TokenText:
+    """Split each word into its tokens, one character for the first and the rest for the second."""
+    words = []
+    for word in text.words:
+        ends = [word.end] if len(word.places) == 1 else [word.start + 1, word.end]
+        starts = [word.start, *ends[:-1]]
+        words += [Word(word.side, a, b, (p,)) for a, b, p in zip(starts, ends, word.places, strict=True)]
+    return TokenText(text.sides, tuple(words), text.length)
+
+
+def test_contrasted_tokens_are_framed_and_clusters_have_numbers_and_a_legend(
+    opened: Opener, make: Callable[..., Made], asked: list[dict[str, Any]]
+) -> None:
+    term = {"loss": "supcon", "level": "token", "k": 4, "clusters": 2}
+    made = make(objective={"terms": [{"loss": "cross_entropy"}, term], "combine": "additive"})
+    button(opened(run=made.run_id, view="contrasted", example=2), "Mark the tokens").click().run()
+    request = {"kind": "inspect", "run": made.run_id, "what": "tokens"}
+    assert asked == [request | {"text": TEXTS[2], "second": None, "step": 0}]
+    text = pieces_of(read_as(TEXTS[2]))
+    chosen = np.zeros((3, text.length), np.int64)
+    chosen[0, [2, 5, 6, 8]] = chosen[2, [2, 5, 6, 8]] = 1
+    chosen[1, [2, 5, 6, 8]] = 1, 2, 2, 1
+    terms = (TokenTerm("SCL", 1, 4, 0), TokenTerm("SCL", 2, 4, 2), TokenTerm("SCL 2", 2, 90, 60))
+    choice = TokenChoice(text, terms, len(text.words), np.full(chosen.shape, 0.1, np.float32), chosen, 0)
+    write(token_choice_path(made.folder, TEXTS[2], None, 0), choice)
+    app = opened(run=made.run_id, view="contrasted", example=2)
+    plain, grouped, few = (element.body for element in app.html if "token-text" in element.body)
+    surfaces = {word.places[0]: text.surface(word) for word in text.words}
+    for html, numbers in ((plain, {}), (grouped, {2: 1, 5: 2, 6: 2, 8: 1}), (few, {})):
+        framed = re.findall(r'title="[^"]*in the top k[^>]*>(?:<sup[^>]*>(\d)</sup>)?([^<]*)</span>', html)
+        assert framed == [(str(numbers.get(p, "")), surfaces[p]) for p in (2, 5, 6, 8)]
+        listed = re.findall(r">(\d)</span>: (.*?)</p>", html)
+        assert [(n, re.sub("<[^>]*>", "", names)) for n, names in listed] == (
+            [("1", f"{surfaces[2]}, {surfaces[8]}"), ("2", f"{surfaces[5]}, {surfaces[6]}")] if numbers else []
+        )
+    count = len(text.words)
+    assert (
+        f"contrasts the 4 tokens with the highest [CLS] attention in block 1. This text has {count} tokens."
+        in words(app)
+    )
+    assert "K-means groups them into 2 clusters" in words(app)
+    assert f"This text has {count} tokens, so all are contrasted. These are too few for 60 clusters" in words(app)
+    assert "SCL 2, block 2, step 0" in few
+
+
+def test_only_a_run_that_contrasts_tokens_offers_them(opened: Opener, made: Made) -> None:
+    app = opened(run=made.run_id, view="contrasted")
+    assert "this page has no such section" in words(app)
+    assert "Contrasted tokens" not in [o for group in app.get("button_group") for o in group.options]
 
 
 # Deleting words

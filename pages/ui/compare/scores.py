@@ -24,6 +24,7 @@ from core.quantities import percent
 from core.representation.metrics import METRICS
 from core.store import ExperimentRun, Store
 from core.tasks.listing import csv_file
+from pages.ui.address import Compare
 from pages.ui.changed_texts import robustness
 from pages.ui.compare.pair import example_test
 from pages.ui.compare.picking import Compared, group_name
@@ -31,6 +32,7 @@ from pages.ui.explore import run_reads
 from pages.ui.explore.measures import draw_plane
 from pages.ui.parts import escaped
 from pages.ui.text_table import csv_button
+from pages.ui.training_rows import training_measures
 from pages.ui.waiting import complete_since, ensure_job
 
 # Name of the axis that the groups form.
@@ -149,6 +151,7 @@ def overview(store: Store, runs: Sequence[Compared]) -> bool:
     if any(paths.values()):
         draw_plane(paths, key="compare.plane")
     busy = _measuring(runs)
+    busy = training_measures(store, {one.name: one.run for one in runs}, Compare) or busy
     _significance(store, found.groups, found.heads, runs)
     example_test(store, runs)
     return robustness(store, runs) or busy

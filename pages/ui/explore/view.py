@@ -29,6 +29,7 @@ from pages.ui.explore.texts import camera_from_text, frame_button, ids_as_text, 
 from pages.ui.map_view import MapState, map_now, map_state
 from pages.ui.parts import escaped, show_errors
 from pages.ui.reads import open_engine
+from pages.ui.training_rows import training_measures
 from pages.ui.waiting import ensure_job, poll_while
 
 SIDES = {
@@ -119,6 +120,7 @@ def _draw(frames: Frames, choices: Choices) -> bool:
             frame_button(frames, spec, maps.get(number), number)
             branch_form(open_engine(), frames.run, frames.step_of(number))
         busy = measures(frames, number) or busy
+        busy = training_measures(frames.store, {frames.run.title: frames.run}, Explore) or busy
         return changed_texts(frames.store, frames.run) or busy or reading or encoding
     finally:  # last, because the browser delays the response to a click while it writes the address
         Explore.FRAME.put(on_map.frame if on_map.frame in frames.numbers else None, frames.numbers[-1])

@@ -118,8 +118,8 @@ def choose(
         )
         _slider(_("Top k words"), most, _("Number of words to select."), to_k)
         if to_before is not None:
-            _step_slider(_("Before, step"), steps, to_before)
-        _step_slider(_("After, step") if with_before else _("Step"), steps, to_after)
+            step_slider(_("Before, step"), steps, to_before)
+        step_slider(_("After, step") if with_before else _("Step"), steps, to_after)
         marks, to_marks = bound_switch(Tokens.PUNCTUATION)
         st.toggle(
             _("Punctuation"),
@@ -144,7 +144,8 @@ def _slider(label: str, most: int, about: str, tied: WidgetArguments) -> None:
     st.slider(label, 1, most, width=CONTROL_PX, help=about, **tied.by_value)
 
 
-def _step_slider(label: str, steps: Sequence[int], tied: WidgetArguments) -> None:
+def step_slider(label: str, steps: Sequence[int], tied: WidgetArguments) -> None:
+    """Draw the choice of a step, unless there is only one."""
     if len(steps) > 1:
         st.select_slider(label, steps, format_func=lambda step: f"{step:,}", width=CONTROL_PX, **tied.by_value)
 

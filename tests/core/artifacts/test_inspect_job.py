@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,10 +16,10 @@ from core.artifacts.cache import read
 from core.artifacts.changed_texts import CHANGED_TEXTS, ChangedTexts, changes
 from core.artifacts.inspect_job import job
 from core.artifacts.layers import layer_numbers, layer_vectors
-from core.artifacts.measures import read_similarity
-from core.artifacts.sentence import Deletions, EndTexts, deletions_path, read_inspected
+from core.artifacts.measures import TrainingMeasures, read_similarity
+from core.artifacts.sentence import Deletions, EndTexts, TokenChoice, deletions_path, read_inspected, token_choice_path
 from core.artifacts.weights import load_at
-from core.config import TaskConfig
+from core.config import TaskConfig, parse_config
 from core.encoders.taps import Taps
 from core.errors import ConfigError, RunNotFoundError, StoreError, TaskError
 from core.store import RunRecord, Store, TaskLibrary
@@ -31,6 +32,7 @@ from core.workers.run_rows import TaskSource
 from tests.cases import each
 from tests.core.artifacts.made import MORE, recorded, silent
 from tests.core.training.made import Draft
+from tests.core.views.test_token_clusters import slow_clusters
 
 TEXT = "the film was lovely and its music felt warm"
 
@@ -216,6 +218,52 @@ def test_the_words_behind_the_cut_are_not_deleted(store: Store, run: RunRecord) 
 # The job
 
 
+def test_contrasted_tokens_are_those_of_loops_over_the_stored_attention(
+    store: Store, tiny_encoder: Path, small_csv: Path
+) -> None:
+    """One term takes single tokens of two blocks, the other clusters of more tokens than some texts have."""
+    term = {"loss": "supcon", "level": "token", "layers": [1, 2], "k": 3}
+    grouped = term | {"layers": [2], "k": 7, "clusters": 3}
+    draft = MORE | {
+        "task": {"id": "file", "path": str(small_csv)},
+        "encoder": {"id": str(tiny_encoder), "max_length": 32},
+        "phases": [
+            {
+                "steps": 2,
+                "batch_size": 8,
+                "objective": {"terms": [{"loss": "cross_entropy"}, term, grouped], "combine": "additive"},
+            }
+        ],
+        "device": "cpu",
+    }
+    run = recorded(store, parse_config(draft))
+    encoder, tokenizer = load_at(store, run, 2)
+    texts = ["a film", TEXT, "warm"]
+    for text in texts:
+        asked(store, run, "sentence", text=text, second=None)
+        asked(store, run, "tokens", text=text, second=None, step=2)
+        seen = read_inspected(store.run_folder(run.id), text)
+        found = read(TokenChoice, token_choice_path(store.run_folder(run.id), text, None, 2))
+        stored = seen.attention[seen.steps.index(2)].astype(np.float64)  # [L, heads, T]
+        candidates = range(1, seen.read.length - 1)  # between [CLS] and [SEP]
+        assert found.candidates == len(candidates)
+        assert [word.places for word in found.read.words] == [(place,) for place in candidates]
+        assert found.terms == (("SCL", 1, 3, 0), ("SCL", 2, 3, 0), ("SCL 2", 2, 7, 3))
+        (tokens,) = tokenizer([text])
+        with torch.inference_mode():
+            hidden = encoder.encode([tokens], Taps(tokens=((2, len(tokens.ids)),), attention=(2,)))
+        for place, (_name, layer, k, clusters) in enumerate(found.terms):
+            means = [sum(head[token] for head in stored[layer - 1]) / len(stored[layer - 1]) for token in candidates]
+            top = [candidates[i] for i in sorted(range(len(means)), key=lambda i: -means[i])[:k]]
+            assert set(np.flatnonzero(found.chosen[place])) == set(top)
+            np.testing.assert_allclose(found.attention[place, 1:-1], means, atol=1e-3)
+            labels = [0] * len(top)
+            if 0 < clusters <= len(top):
+                labels = slow_clusters(hidden.tokens[2].vectors[0, : len(top)].numpy(), clusters, 10)
+            assert found.chosen[place, top].tolist() == [1 + label for label in labels]
+    assert len(set(found.chosen[0])) == 2
+
+
 @pytest.mark.parametrize("what", ["sentence", "layers", "deletions", "similarity"])
 def test_a_result_is_computed_once_for_the_same_weights(
     store: Store, run: RunRecord, monkeypatch: pytest.MonkeyPatch, what: str
@@ -329,6 +377,32 @@ def test_of_many_test_texts_some_are_taken_from_end_to_end(
     assert len(found.texts) == len(found.vectors) == len(found.logits) == 3
     assert found.rows == len(test)
     assert (found.texts[0], found.texts[-1]) == (test.display_texts[0], test.display_texts[-1])
+
+
+def test_training_rows_are_measured_on_the_vectors_of_each_row_alone(
+    store: Store, run: RunRecord, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The nearest neighbours and pairs are those of loops over some of the rows, from end to end."""
+    monkeypatch.setattr(inspect_job, "TRAINING_ROWS_MAX", 15)
+    found = read(TrainingMeasures, store.run_folder(run.id) / asked(store, run, "training")["file"])
+    train = TaskSource(store.folder).rows_of(run.config.task, run.config.seed).train
+    assert (found.taken, found.rows) == (15, len(train))
+    assert len(train) > 15
+    places = [round(i * (len(train) - 1) / 14) for i in range(15)]
+    encoder, tokenizer = load_at(store, run, run.steps)
+    with torch.inference_mode():
+        vectors = [encoder.pooled(tokenizer([train.inputs[i]]))[0].double().numpy() for i in places]
+    units = [vector / np.linalg.norm(vector) for vector in vectors]
+    labels = [train.labels[i] for i in places]
+    alike, apart = [], []
+    for i in range(15):
+        for j in range(i):
+            square = float(((units[i] - units[j]) ** 2).sum())
+            apart.append(np.exp(-2 * square))
+            alike += [square] * (labels[i] == labels[j])
+    assert found.values["alignment"] == pytest.approx(np.mean(alike), rel=1e-4)
+    assert found.values["uniformity"] == pytest.approx(np.log(np.mean(apart)), rel=1e-4)
+    assert {"linear_svm", "knn1", "ari", "nmi"} <= found.values.keys()
 
 
 def test_test_texts_outlive_their_weights_but_cannot_be_computed_without(
