@@ -28,9 +28,9 @@ RELATIVE_LAYERS = {
     # Translators: every third of an encoder's layers.
     "every_third": N_("Every third"),
     # Translators: layers 6, 8, 10 and 12 of 12.
-    "upper_alternate": N_("Every other, up to the last"),
+    "upper_alternate": N_("Every other, upper half"),
     # Translators: all layers of an encoder.
-    "every": N_("Every one"),
+    "every": N_("All"),
 }
 EMBEDDINGS = 0  # as a layer
 # Placeholder for a number that `prepare` computes from the rest of the run.

@@ -30,7 +30,7 @@ NAMED_LAYERS = {
     "middle_third": N_("the middle third of the layers"),
     "first_third": N_("the first third of the layers"),
     "every_third": N_("every third layer"),
-    "upper_alternate": N_("every other layer up to the last"),
+    "upper_alternate": N_("every other layer of the upper half, up to the last"),
     "every": N_("every layer"),
 }
 
@@ -104,7 +104,7 @@ def shown_contrast(config: RunConfig, step: int, layer: int | None, blocks: int 
         )
         remarks.insert(0, heaviest)
     if term.parameters.get("reduction") == "sum":
-        remarks.append(_("The run sums this loss over the anchors of a batch; here it is their mean."))
+        remarks.append(_("The run sums this loss over the anchors of a batch; the value shown is their mean."))
     law = ForceLaw(term.entry, term.parameters, max(term.entry.views[0], views))
     if law.temperature is None:
         about = _("{loss}: the contrastive loss of this run at step {step:,}.", loss=law.name, step=step)

@@ -96,9 +96,9 @@ CROSS_ENTROPY = LossEntry(
             N_("CutMix a"),
             0.0,
             N_(
-                "Above 0, a span of each text's tokens is replaced by that of another text. The replaced share is "
-                "drawn from Beta(a, a) and weights the other text's label. Other terms read the texts unmixed, in a "
-                "further pass."
+                "Above 0, a span of each text's tokens is replaced by a span of another text. The replaced share "
+                "is drawn from Beta(a, a) and weights the other text's label. Other terms read the texts unmixed, "
+                "in a further pass."
             ),
             low=0.0,
             high=100.0,
@@ -106,8 +106,8 @@ CROSS_ENTROPY = LossEntry(
         ),
     ),
     others_compute=N_(
-        "The paper of L-Softmax begins with a large share of the plain logit and lowers it; here the angle margin acts "
-        "from the first step on. The bias of the class is kept."
+        "The L-Softmax paper starts with a large share of the plain logit and lowers it gradually; here the angle "
+        "margin acts from the first step on. The bias of the class is kept."
     ),
     latex_notes={
         "label_smoothing": r"y\;\to\;(1-{label_smoothing})\,y+{label_smoothing}/C",
@@ -172,10 +172,10 @@ SUPCON = LossEntry(
         *QUEUE,
     ),
     others_compute=N_(
-        "HobbitLong's code and the notes multiply by τ/0.07, and Google's by τ. pytorch-metric-learning averages over "
-        "the anchors with a positive loss and returns 0 for a batch of one class. The notes average over all anchors. "
-        "Gunel et al. sum over anchors, so their λ depends on the batch size. *Reduction* offers all three; the "
-        "default is the mean over anchors that have a positive, without a factor."
+        "HobbitLong's code and the notes multiply by τ/0.07, and Google's by τ. pytorch-metric-learning averages "
+        "over the anchors whose loss is above 0 and returns 0 for a batch of one class. The notes average over "
+        "all anchors. Gunel et al. sum over anchors, so their λ depends on the batch size. *Reduction* offers all "
+        "three; the default is the mean over anchors that have a positive, without a factor."
     ),
     latex_notes={
         "reduction": r"\text{{words}}",
@@ -336,8 +336,8 @@ SIMCSE = LossEntry(
             N_("Leave out same-label texts"),
             False,
             N_(
-                "Leaves the other texts of the anchor's label out of its candidates, so that contrast does not push "
-                "them away. This reads the labels."
+                "Leaves the other texts of the anchor's label out of its candidates, so that contrast does not "
+                "push them away. This uses the labels."
             ),
             kind="switch",
         ),

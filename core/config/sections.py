@@ -197,8 +197,8 @@ class TaskConfig(Section):
         N_(
             "Random: every text once an epoch. Class-balanced: each class in a batch has at least two texts, so "
             "that every text has a positive (unless its class has no other); if not all classes fit, they take "
-            "turns, and small classes repeat more often. Two classes: the same, but only two classes meet in a batch, "
-            "so that each text has more positives. Automatic: class-balanced with more than six classes."
+            "turns, and small classes repeat more often. Two classes: the same, but each batch holds only two "
+            "classes, so that each text has more positives. Automatic: class-balanced with more than six classes."
         ),
         {
             "auto": N_("Automatic"),

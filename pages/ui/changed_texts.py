@@ -34,7 +34,7 @@ HEIGHT_PX = 420
 
 def changed_texts(store: Store, run: RunRecord) -> bool:
     """Draw the section of one run. Return whether it is being computed."""
-    st.header(_("How far is a changed text?"))
+    st.header(_("How far does a changed text move?"))
     found, busy = _found(store, run, wanted=Explore.CHANGED.text == ON)
     if found is None:
         return busy
@@ -48,11 +48,11 @@ def changed_texts(store: Store, run: RunRecord) -> bool:
     )
     read_texts = ngettext("{count} test text", "{count} test texts", len(found.labels))
     notes = [
-        _("Mean over the changed ones of {texts}; accuracy over all, with 95% Wilson interval.", texts=read_texts),
+        _("Mean over those of {texts} that changed; accuracy over all, with a 95% Wilson interval.", texts=read_texts),
         _("In one-hot encoding, any two different words are √2 apart, whatever they mean."),
     ]
     if not found.plain.size:
-        notes.append(_("The classifier never learned, so nothing is predicted."))
+        notes.append(_("The classifier was not trained, so there are no predictions."))
     st.caption(sentences(notes))
     csv_button("CSV", lambda: csv_file(_records(found)), f"{run.id}-changed-texts.csv", key="explore.changed.csv")
     return busy
@@ -71,7 +71,7 @@ def robustness(store: Store, runs: Sequence[Compared]) -> bool:
         if found is not None and found.plain.size:
             known.append((one.name, found))
         elif found is not None:
-            st.caption(_("{run}: the classifier never learned, so nothing is predicted.", run=one.name))
+            st.caption(_("{run}: the classifier was not trained, so there are no predictions.", run=one.name))
     if not known:
         return busy
     first = known[0][1]
@@ -97,8 +97,8 @@ def robustness(store: Store, runs: Sequence[Compared]) -> bool:
     if pair:
         words.append(
             _(
-                "p: McNemar's exact test of this pair of runs on these texts. Of twenty such tests, about one has p "
-                "below 0.05 by chance."
+                "p: McNemar's exact test of this pair of runs on these texts. Of twenty such tests between "
+                "equally good runs, about one has p below 0.05 by chance."
             )
         )
     st.caption(sentences(words))

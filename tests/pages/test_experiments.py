@@ -244,7 +244,7 @@ class TestSetUp:
         app = opened("experiments", new="grid", x=layers, seeds="1")
         [values] = [one for one in app.multiselect if one.key == f"experiment.values.{layers}"]
         assert values.value == ["first_third", "middle_third", "last_third"]
-        assert {"Every one", "Embeddings", "6"} <= set(values.options)
+        assert {"All", "Embeddings", "6"} <= set(values.options)
         app = opened("experiments", new="grid", x=layers, xs="first_third,3,2 5", seeds="1")
         button(app, "Start the experiment").click().run()
         runs = [run for run in Store(folder).runs() if run.of_experiment]

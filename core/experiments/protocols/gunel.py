@@ -30,8 +30,8 @@ NOISE = (
 
 VARIATIONS: dict[str, dict[str, Any]] = {
     N_("Default"): {},
-    N_("Rate halved"): {"optimiser.learning_rate": 5e-5},
-    N_("Rate doubled"): {"optimiser.learning_rate": 2e-4},
+    N_("Learning rate halved"): {"optimiser.learning_rate": 5e-5},
+    N_("Learning rate doubled"): {"optimiser.learning_rate": 2e-4},
     N_("Steps tripled"): {"steps": 180},
     N_("Last block re-initialised"): {"trainable.reinitialised_blocks": 1},
 }
@@ -201,7 +201,7 @@ ENTRIES = (
     Protocol(
         "tuning",
         4,
-        N_("Tuned on validation"),
+        N_("Tuned on validation rows"),
         N_("Does contrast help if λ and τ are chosen on validation rows?"),
         GUNEL,
         lambda _: (setting_axis("lambda", 0.3, 0.6, 0.9), setting_axis("temperature", 0.1, 0.3, 0.5)),

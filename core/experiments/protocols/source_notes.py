@@ -99,8 +99,9 @@ ENTRIES = (
             ),
         ),
         differs=N_(
-            "The notes fine-tune DeBERTa-v3-base on IMDb for three epochs and report one run of each. They say that "
-            "one stage saves memory and time, without figures: choose peak memory or duration as the measure."
+            "The notes fine-tune DeBERTa-v3-base on IMDb for three epochs and report one run of each. They say "
+            "that one stage saves memory and time but give no figures; choose peak memory or duration as the "
+            "measure to see them here."
         ),
     ),
     Protocol(
@@ -246,7 +247,9 @@ ENTRIES = (
         "dropout-contrast",
         10,
         N_("Dropout contrast"),
-        N_("Does contrast between two dropout passes help supervised training, and does its place matter?"),
+        N_(
+            "Does contrast between two dropout passes help supervised training, and does it matter where it is applied?"
+        ),
         N_("the dropout-contrast notes; R-Drop: Liang et al. 2021, arXiv:2106.14448"),
         lambda _: (
             Axis(
@@ -266,7 +269,7 @@ ENTRIES = (
             Published(
                 (N_("Objective"), N_("Gain over CE")),
                 (
-                    (CONTRAST_OUTPUT, N_("unsteady, at most 0.5")),
+                    (CONTRAST_OUTPUT, N_("inconsistent, at most 0.5")),
                     (CONTRAST_LOGITS, N_("some")),
                     ("R-Drop", N_("far more")),
                 ),
@@ -285,7 +288,7 @@ ENTRIES = (
         11,
         N_("Long tail"),
         N_("Does DSCL's α help the rare class when classes are imbalanced?"),
-        N_("Xuan & Zhang, AAAI 2024, arXiv:2403.06151, as the project's unpublished notes discuss it"),
+        N_("Xuan & Zhang, AAAI 2024, arXiv:2403.06151, as discussed in the project's unpublished notes"),
         lambda _: (
             setting_axis("task.imbalance", 1, 10, 50),
             Axis(
@@ -316,11 +319,11 @@ ENTRIES = (
             ),
         ),
         differs=N_(
-            "The paper trains on images of a thousand classes, contrast first and the classifier afterwards, with a "
-            "memory queue and self-distillation. Here contrast and cross-entropy train together on film reviews: 540 "
-            "negative rows, and 540, 54 or 10 positive ones. The bundled tasks of more classes are too small: at 50, "
-            "news topics would keep one row of its last class. CE + SCL contrasts the same two views at the same τ as "
-            "CE + DSCL."
+            "The paper trains on images of a thousand classes, contrast first and the classifier afterwards, with "
+            "a memory queue and self-distillation. Here contrast and cross-entropy train together on film "
+            "reviews: 540 negative rows, and 540, 54 or 10 positive ones. The bundled tasks with more classes are "
+            "too small: at an imbalance of 50, news topics would keep one row of its last class. CE + SCL "
+            "contrasts the same two views at the same τ as CE + DSCL."
         ),
         measure="tail_recall",
     ),

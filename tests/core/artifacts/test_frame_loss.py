@@ -80,7 +80,7 @@ def test_every_loss_has_its_law_and_views_are_one_stored_vector(term: dict[str, 
     assert "one vector of the unchanged text without dropout" in found.remarks[0]
 
 
-SUMMED = "The run sums this loss over the anchors of a batch; here it is their mean."
+SUMMED = "The run sums this loss over the anchors of a batch; the value shown is their mean."
 TOKENS = {"loss": "supcon", "level": "token", "layers": [3, 6], "k": 30, "clusters": 5, "projection": "mlp"}
 AVERAGED = "The run averages this loss over layers 3 and 6; the forces here are of layer {}."
 OTHER = "The run contrasts the pooled vectors of {}; here the same loss is computed on those of {}."
