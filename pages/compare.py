@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import streamlit as st
 
+from core.artifacts.replay import open_replay
+from core.artifacts.shipped import SHIPPED
 from core.messages import _
 from pages.ui import reads, state
 from pages.ui.address import Compare
@@ -24,8 +26,14 @@ def page() -> None:
         first_steps()
         return
     if len(runs) < 2:
-        st.page_link("pages/fine_tune.py", label=_("Start another run"), icon=":material/rocket_launch:")
         chosen = [seen[0].id]
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.page_link("pages/fine_tune.py", label=_("Start another run"), icon=":material/rocket_launch:")
+            if st.button(_("Compare with the bundled runs"), icon=":material/add:", type="tertiary"):
+                bundled = [open_replay(engine.store, SHIPPED[name].path) for name in ("ce", "ce-scl")]
+                chosen = list(dict.fromkeys((*chosen, *bundled)))
+                Compare.RUNS.put(chosen)
+                st.rerun()
         Compare.RUNS.put(chosen)
     else:
         chosen = pick(engine.store, runs, head)

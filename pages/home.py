@@ -13,6 +13,7 @@ from core.config.describe import objective_label
 from core.config.score_source import score_note
 from core.events import Evaluation
 from core.figures.map_data import box_of, examples_bundle, label_colours, places_bundle
+from core.figures.run_curves import MOST_RUNS
 from core.messages import N_, _, sentences
 from core.tasks.task_label import task_label
 from pages.ui import reads, state
@@ -84,8 +85,8 @@ def _replay() -> None:
     if name != BASELINE and ours is not None and theirs is not None:
         about.append(
             _(
-                "Within / between is the spread within classes over that between them; lower is better. It ends at "
-                "{ours}, with CE at {theirs} (one seed each).",
+                "Within / between is the spread within classes divided by that between them; lower is better. Last "
+                "frame: {ours}, CE: {theirs} (one seed each).",
                 ours=f"{ours:.2f}",
                 theirs=f"{theirs:.2f}",
             )
@@ -109,8 +110,14 @@ def _replay() -> None:
         for page, label, icon in OPENED_IN:
             if st.button(_(label), icon=f":material/{icon}:", type="tertiary", key=f"home.replay.{page}"):
                 st.switch_page(f"pages/{page}.py", query_params={"run": _run_of(name)})
-        if st.button(_("Compare all"), icon=":material/compare_arrows:", type="tertiary", key="home.replay.compare"):
-            st.switch_page("pages/compare.py", query_params={"runs": ",".join(map(_run_of, SHIPPED))})
+        if st.button(
+            _("Compare {count}", count=MOST_RUNS),
+            icon=":material/compare_arrows:",
+            type="tertiary",
+            key="home.replay.compare",
+        ):
+            compared = [*dict.fromkeys((BASELINE, name, *SHIPPED))][:MOST_RUNS]
+            st.switch_page("pages/compare.py", query_params={"runs": ",".join(map(_run_of, compared))})
 
 
 def _run_of(name: str) -> str:

@@ -121,7 +121,7 @@ def _listing(task_id: str, stamp: float) -> Listing:
     else:
         listing = listing_of(load_task(task.model_copy(update={"validation_size": size}), 0, library))
         note = _(
-            "There is no validation split: each run holds out training rows for validation, by default as many as "
+            "The data have no validation split of their own: each run holds out training rows, by default as many as "
             "its map shows."
         )
     return replace(listing, notes=(*([note] if note else []), *listing.notes))

@@ -132,6 +132,16 @@ def test_without_runs_the_page_says_how_to_get_one(opened: Opened) -> None:
     assert "There is nothing to compare yet" in words(opened())
 
 
+def test_the_only_run_is_offered_the_bundled_runs(opened: Opened, made: Made, folder: Path) -> None:
+    only = made("only one")
+    app = opened()
+    button(app, "Compare with the bundled runs").click().run()
+    assert not app.exception
+    titles = {run.id: run.title for run in Store(folder).runs()}
+    assert [titles[one] for one in ids(app)] == ["only one", "Cross-entropy", "CE + SCL, τ 0.3"]
+    assert ids(app)[0] == only
+
+
 def test_the_only_run_is_offered_a_twin_that_joins_the_comparison(opened: Opened, made: Made, folder: Path) -> None:
     only = made("only one")
     app = opened()

@@ -62,8 +62,8 @@ def one_text(reading: Reading, chosen: Settings, classes: tuple[str, ...], name:
                 settings=_capital(chosen.sentence),
                 special_before=special[0],
                 special_after=special[1],
-                words_before=effective_words(before.words),
-                words_after=effective_words(after.words),
+                words_before=effective_words(np.delete(before.words, list(skip))),
+                words_after=effective_words(np.delete(after.words, list(skip))),
             )
         )
         _heat(reading, chosen)

@@ -116,6 +116,7 @@ def test_numbers_are_filled_in() -> None:
         ("in-or-out", "78.7% against 67.4%"),
         ("idle-weight", "compares row $i$ of `a` with row $i$ of `b` alone"),
         ("collapse", "dot products take the place of"),
+        ("dropout-contrast", "vectors can differ and still give the same prediction"),
     ],
 )
 def test_claims_of_the_source_notes_are_told(name: str, sentence: str) -> None:
