@@ -68,6 +68,11 @@ SHIPPED = {
             N_("Every review is encoded twice with different dropout masks, and the two predictions should agree."),
         ),
         Shipped(
+            "dropout-contrast",
+            N_("Dropout contrast"),
+            N_("Every review is encoded twice with different dropout masks, and the two vectors attract each other."),
+        ),
+        Shipped(
             "token-scl",
             N_("Token-level"),
             N_("Contrasts the tokens with the highest [CLS] attention, not whole reviews."),

@@ -50,6 +50,7 @@ SHIPPED_EXPERIMENTS = {
         ShippedExperiment("few-shot", seeds=9),
         ShippedExperiment("rdrop-stages"),
         ShippedExperiment("representation"),
+        ShippedExperiment("dropout-contrast"),
     )
 }
 
