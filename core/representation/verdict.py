@@ -65,8 +65,8 @@ SENTENCES: Mapping[Outcome, str] = {
         "directions than at step 0. Watch the map."
     ),
     Outcome.EQUIDISTANT: N_(
-        "The contrastive loss is at its collapse line, but the vectors are spread out at about equal distances. "
-        "Nothing has collapsed."
+        "Nothing has collapsed. The contrastive loss is near its collapse line because the vectors are about equally "
+        "far apart."
     ),
     Outcome.AT_LINE: N_("The contrastive loss is at its collapse line: the compared vectors are all alike."),
     Outcome.ABOVE_LINE: N_(
