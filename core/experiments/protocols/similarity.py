@@ -27,7 +27,7 @@ ENTRIES = (
                     (N_("SimCSE, unsupervised"), "76.85", "76.25"),
                     (N_("SimCSE, supervised"), "84.25", "81.57"),
                 ),
-                N_("Spearman's ρ × 100 on test, one run each"),
+                N_("Spearman's ρ × 100 on test"),
                 SIMCSE,
             ),
             Published(
