@@ -194,6 +194,7 @@ def test_a_typed_sentence_is_placed_in_every_frame(page: Page, server: Server, h
     expect(page.get_by_text(re.compile("computed with the weights of this step"))).to_be_visible(timeout=JOB_MS)
 
 
+@pytest.mark.slow
 def test_layers_are_scrubbed_like_steps(page: Page, server: Server, hostile_run: str) -> None:
     opened(page, server, hostile_run, "&layers=12")
     moment = page.locator(".map-moment").last  # the map of the steps may still be there

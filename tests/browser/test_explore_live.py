@@ -56,6 +56,7 @@ def opened(page: Page, server: Server, attempt: Attempt, query: str = "") -> Non
     drawn(page)
 
 
+@pytest.mark.slow
 def test_a_running_run_is_followed_unless_a_frame_was_chosen(page: Page, server: Server, learning: Attempt) -> None:
     opened(page, server, learning)
     assert step_of(page) == 1

@@ -32,6 +32,7 @@ def heights(page: Page) -> list[float]:
     ]
 
 
+@pytest.mark.slow
 def test_the_temperature_of_the_form_has_a_card_and_moves_the_bars(page: Page, server: Server) -> None:
     settled(page, f"{server.url}/fine_tune")
     knob = page.locator("[class*=st-key-form-0-knob-temperature]")

@@ -181,6 +181,7 @@ def drag(page: Page, locator: str, start: tuple[float, float], end: tuple[float,
     page.mouse.up()
 
 
+@pytest.mark.slow
 def test_knobs_pause_and_resume_from_the_page(page: Page, server: Server, server_store: Store, template: Any) -> None:
     run_id = launched(page, server, template(steps=50_000, more={"probe": {"frame_steps": [10]}}))
     wait_for(server_store, run_id, lambda run: run.last_step > 20)
@@ -215,6 +216,7 @@ def test_hostile_texts_are_shown_and_never_run(page: Page, server: Server, hosti
     assert alerts == []
 
 
+@pytest.mark.slow
 def test_a_map_is_drawn_again_only_for_a_new_frame(
     page: Page, server: Server, server_store: Store, template: Any
 ) -> None:

@@ -93,6 +93,7 @@ def test_it_plays_pauses_steps_goes_back_and_says_what_acts_on_a_point(page: Pag
     expect(page.locator(".lab-pulls")).to_contain_text(f"pulled by point {strongest[1] + 1} (")
 
 
+@pytest.mark.slow
 def test_a_turned_temperature_and_a_dragged_point_answer_and_stay_after_a_reload(page: Page, server: Server) -> None:
     open_lab(page, server)
     before = state(page)["moments"][0]["loss"]
@@ -180,6 +181,7 @@ def test_invalid_values_in_the_address_are_reported(page: Page, server: Server) 
         expect(page.get_by_text(f"The link asks for {name} = ").first).to_be_visible()
 
 
+@pytest.mark.slow
 def test_with_reduced_motion_and_keys_alone_a_point_can_be_moved(page: Page, server: Server) -> None:
     page.set_viewport_size({"width": PHONE[0], "height": PHONE[1]})
     page.emulate_media(reduced_motion="reduce")
@@ -194,6 +196,7 @@ def test_with_reduced_motion_and_keys_alone_a_point_can_be_moved(page: Page, ser
     page.wait_for_url(re.compile("moved=2_0_"))
 
 
+@pytest.mark.slow
 def test_a_late_request_of_the_previous_page_does_not_replace_the_next(page: Page, server: Server) -> None:
     questions: list[bytes] = []
     late: list[bytes] = []  # the request for another page, and the lab's last request, which is repeated after it

@@ -146,6 +146,7 @@ def test_other_presets_take_the_project_as_a_library(
     check_library(store, run_of(*preset_phases(name, steps=3, **FAST), task=task), tmp_path)
 
 
+@pytest.mark.slow
 def test_knobs_that_were_turned_are_turned_by_the_library(store: Store, run_of: Make, tmp_path: Path) -> None:
     turns = [{"step": 3, "name": "temperature", "value": 0.1}, {"step": 5, "name": "lambda", "value": 0.2}]
     run = run_of({"objective": objective(SCL, CE, combine="convex"), "steps": 6}, knob_turns=turns)
