@@ -85,8 +85,8 @@ def _replay() -> None:
     if name != BASELINE and ours is not None and theirs is not None:
         about.append(
             _(
-                "Within / between is the spread within classes divided by that between them; lower is better. Last "
-                "frame: {ours}, CE: {theirs} (one seed each).",
+                "The spread ratio divides the spread within classes by that between them; lower is better. Last frame: "
+                "{ours}, CE: {theirs} (one seed each).",
                 ours=f"{ours:.2f}",
                 theirs=f"{theirs:.2f}",
             )
@@ -160,7 +160,7 @@ def replay_panels(name: str) -> list[Panel]:
 def _note(score: Evaluation | None, separation: float | None) -> str:
     notes = ["" if score is None else score_note(score)]
     if separation is not None:
-        notes.append(_("within / between {ratio}", ratio=f"{separation:.2f}"))
+        notes.append(_("spread ratio {ratio}", ratio=f"{separation:.2f}"))
     return " · ".join(filter(None, notes))
 
 

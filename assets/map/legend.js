@@ -17,7 +17,7 @@ function panelsBy(panels, field) {
 function legendEntries(view) {
   const entries = [...colourEntries(view), ...symbolEntries(view)];
   if (view.panels.some((one) => one.examples.splits)) {
-    const mark = { group: _("Filled or open"), of: "", colour: view.theme.text, symbol: "circle" };
+    const mark = { group: _("Split"), of: "", colour: view.theme.text, symbol: "circle" };
     entries.push({ ...mark, name: _("validation"), open: false }, { ...mark, name: _("training"), open: true });
     if (view.panels.some((one) => one.examples.open.includes(2))) entries.push({ ...mark, name: _("test"), open: false, outlined: true });
   }

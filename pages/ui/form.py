@@ -161,7 +161,7 @@ def _encoder(start: RunConfig) -> dict[str, Any]:
         check_model("encoder.id", now["id"] or BUNDLED)
         own = known_pooling(now["id"] or BUNDLED)
     summary = [
-        now["id"] or BUNDLED,
+        _("Encoder: {name}", name=now["id"] or BUNDLED),
         _(POOLINGS[now["pooling"] if now["pooling"] != "auto" else own]),
         ngettext("{count} token", "{count} tokens", now["max_length"] or 0),
         *([] if now["dropout"] is None else [_("dropout {rate:g}", rate=now["dropout"])]),

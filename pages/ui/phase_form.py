@@ -141,12 +141,11 @@ def _phase(number: int, phase: JSON, shape: EncoderShape | None, *, single: bool
     if rate is None and shape is not None:
         rate = default_rates(learning, shape).encoder
     steps = ngettext("{count} step", "{count} steps", now("steps", phase["steps"]))
-    part = part_label(learning)
     summary = [
-        f"{part[0].upper()}{part[1:]}",
+        _("Training: {part}", part=part_label(learning)),
         # Translators: such as "120 steps, batch size 16".
         _("{steps}, batch size {batch}", steps=steps, batch=now("batch_size", phase["batch_size"])),
-        *([] if rate is None else [number_text(rate).replace("e-0", "e-")]),
+        *([] if rate is None else [_("learning rate {rate}", rate=number_text(rate).replace("e-0", "e-"))]),
     ]
     with summarised(summary, key(number, "training")):
         st.markdown(f"**{_('Trained weights')}**")

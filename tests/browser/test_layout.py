@@ -68,7 +68,7 @@ def test_home_shows_two_replays_in_step_with_their_numbers(page: Page, server: S
         for number, replay in enumerate(shown):
             score = replay.scores[-1]
             assert score is not None
-            said = f"step 120 · {score_note(score)} · within / between {replay.separations[-1]:.2f}"
+            said = f"step 120 · {score_note(score)} · spread ratio {replay.separations[-1]:.2f}"
             expect(notes.nth(number)).to_have_text(said)
         first, second = (page.locator(STAGE).nth(number).bounding_box() for number in (0, 1))
         player, text = (page.locator(one).bounding_box() for one in (PLAYER, "p:has-text('Pick a text task')"))
