@@ -51,7 +51,7 @@ class Tokenizer:
         """Return each text split into words with their tokens; None for a tokenizer without word offsets.
 
         Args:
-            each_token: treat every token as a word of its own.
+            each_token: treat every token as a word.
         """
         if not self._tokenizer.is_fast:
             return None
