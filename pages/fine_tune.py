@@ -13,6 +13,7 @@ from core.config.edit import OF_A_TASK
 from core.errors import PlaygroundError
 from core.messages import _, ngettext
 from core.store import Store
+from core.store.sizes import size_text
 from core.tasks import TaskData
 from core.workers import Engine
 from core.workers.machine import has_gpu, memory_bytes
@@ -112,7 +113,7 @@ def _cost(store: Store, config: RunConfig, data: TaskData) -> None:
     found = estimate_run(store, config, data, gpu=has_gpu())
     left, right = st.columns(2)
     left.metric(_("Time, about"), duration(found.total_s))
-    right.metric(_("Memory, about"), f"{found.memory_bytes / 2**30:.1f} GB")
+    right.metric(_("Memory, about"), size_text(found.memory_bytes))
     frames = len(config.probe.frame_steps or ())
     points = (config.probe.size or 0) + (config.probe.train_size or 0)
     parts = [
@@ -146,8 +147,8 @@ def _cost(store: Store, config: RunConfig, data: TaskData) -> None:
     if not has_gpu() and found.memory_bytes > memory_bytes():
         st.warning(
             _(
-                "{size:.1f} GB are free. Try a smaller batch, fewer blocks or a smaller encoder.",
-                size=memory_bytes() / 2**30,
+                "{size} are free. Try a smaller batch, fewer blocks or a smaller encoder.",
+                size=size_text(memory_bytes()),
             )
         )
 

@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from scipy.special import softmax
 from torch import Tensor
 
@@ -40,9 +41,9 @@ from core.artifacts.sentence import (
     token_choice_path,
     without_each_word,
 )
-from core.artifacts.weights import UNTRAINED, all_known, load_at, probe_of, weight_stamps
+from core.artifacts.weights import UNTRAINED, all_known, load_at, probe_of, untrained_encoder, weight_stamps
 from core.catalogue.views import VIEWS, ViewEntry
-from core.config import Precision
+from core.config import EncoderConfig, Precision
 from core.config.objective import with_number
 from core.config.plan import Plan, objective_at, plan_phase
 from core.config.score_source import classifier_learned
@@ -52,6 +53,7 @@ from core.encoders.taps import Taps, topk_token_views
 from core.errors import ConfigError, TaskError, quote_value
 from core.events import FloatArray, TokenText
 from core.messages import Message
+from core.models.source import encoder_folder, read_shape
 from core.parameters import EMBEDDINGS, integer_setting
 from core.registry import load
 from core.representation.metrics import frame_measures, spearman_similarity
@@ -349,36 +351,86 @@ def _changes(store: Store, run: RunRecord, request: Mapping[str, Any], progress:
         rows = np.linspace(0, len(test) - 1, min(TEXTS_MAX, len(test))).round().astype(int).tolist()
         taken = test.take(rows)
         every = changes([*taken.texts, *(taken.seconds or ())])
-        cosines = np.ones((2, len(every), len(rows)), np.float32)
-        changed, predicted = np.zeros(cosines.shape[1:], bool), np.empty(cosines.shape[1:], np.int64)
-        plain = np.empty(len(rows), np.int64)
-        for number, step in enumerate((0, run.steps)):
+        cosines = []
+        for step, done in ((0, 0), (run.steps, len(every))):
+            doing = Message("Reading changed texts with the weights of step {step}", step=step)
+            ahead = partial(_report, progress, doing, 2 * len(every), done)
             model = load_at(store, run, step)
-            before = _encoded(*model, taken.inputs, precision=run.config.precision)
-            plain = before.logits.argmax(1).numpy()
-            for place, change in enumerate(every):
-                doing = Message("Reading changed texts with the weights of step {step}", step=step)
-                progress(number * len(every) + place, 2 * len(every), doing)
-                other = [i for i in range(len(rows)) if not change.is_of_words]
-                inputs = list(taken.inputs)
-                if change.is_of_words:
-                    inputs = [change.apply(text, row) for text, row in zip(inputs, rows, strict=True)]
-                    other = [i for i, text in enumerate(inputs) if text != taken.inputs[i]]
-                predicted[place] = plain
-                if not other:
-                    continue
-                pooled, logits = _pooled_changed(*model, [inputs[i] for i in other], change, run.config.precision)
-                changed[place, other] = True
-                cosines[number, place, other] = torch.cosine_similarity(pooled, before.pooled[other]).numpy()
-                predicted[place, other] = logits.argmax(1).numpy()
+            found = _read_changed(*model, taken.inputs, rows, every, run.config.precision, ahead)
+            cosines.append(found.cosines)
+        plain, predicted = found.plain, found.predicted
         if not learned:
             plain, predicted = np.empty(0, np.int64), np.empty((0, 0), np.int64)
         names, rates = zip(*every, strict=True)
         labels = np.array(taken.labels)
-        return ChangedTexts(names, rates, len(test), labels, changed, cosines, plain, predicted, stamp)
+        return ChangedTexts(names, rates, len(test), labels, found.changed, np.stack(cosines), plain, predicted, stamp)
 
     load_or_compute(ChangedTexts, path, compute, lambda known: stamp in (UNTRAINED, known.stamp))
     return path, [0, run.steps]
+
+
+def _report(progress: Progress, doing: Message, total: int, before: int, done: int) -> None:
+    progress(before + done, total, doing)
+
+
+class _Changed(NamedTuple):
+    """What one model makes of M texts under K changes; attributes as in ChangedTexts, with `cosines` [K, M]."""
+
+    changed: NDArray[np.bool_]
+    cosines: FloatArray
+    plain: NDArray[np.int64]
+    predicted: NDArray[np.int64]
+
+
+def _read_changed(
+    encoder: Encoder,
+    tokenizer: Tokenizer,
+    texts: Sequence[Text],
+    rows: Sequence[int],
+    every: Sequence[Change],
+    precision: Precision,
+    progress: Callable[[int], None],
+) -> _Changed:
+    """Encode texts and their changes. Args: rows: their rows, which determine the changes."""
+    cosines = np.ones((len(every), len(texts)), np.float32)
+    changed, predicted = np.zeros(cosines.shape, bool), np.empty(cosines.shape, np.int64)
+    before = _encoded(encoder, tokenizer, texts, precision=precision)
+    plain = before.logits.argmax(1).numpy()
+    for place, change in enumerate(every):
+        progress(place)
+        other, inputs = list(range(len(texts))), list(texts)
+        if change.is_of_words:
+            inputs = [change.apply(text, row) for text, row in zip(texts, rows, strict=True)]
+            other = [i for i, text in enumerate(inputs) if text != texts[i]]
+        predicted[place] = plain
+        if not other:
+            continue
+        pooled, logits = _pooled_changed(encoder, tokenizer, [inputs[i] for i in other], change, precision)
+        changed[place, other] = True
+        cosines[place, other] = torch.cosine_similarity(pooled, before.pooled[other]).numpy()
+        predicted[place, other] = logits.argmax(1).numpy()
+    return _Changed(changed, cosines, plain, predicted)
+
+
+def distances_job(request: dict[str, Any], _store_folder: Path, progress: Progress) -> dict[str, Any]:
+    """Measure how far changes and views move texts in an encoder before training.
+
+    Args:
+        request: "encoder", its id, and "texts", in which a pair is a list of two.
+    Returns: "changes": for each, its name, its rate, the share of the texts that it changes, and their mean cosine with
+        the unchanged text, None if there are none.
+    Raises: EncoderError or ConfigError for an encoder that cannot be loaded.
+    """
+    texts: list[Text] = [text if isinstance(text, str) else (text[0], text[1]) for text in request["texts"]]
+    every = changes([side for text in texts for side in ((text,) if isinstance(text, str) else text)])
+    ahead = partial(_report, progress, Message("Reading changed texts"), len(every), 0)
+    config = EncoderConfig(id=str(request["encoder"]))
+    limit = read_shape(encoder_folder(config.id) / "config.json", config.id).positions
+    model = untrained_encoder(config.model_copy(update={"max_length": min(config.max_length, limit)}))
+    found = _read_changed(*model, texts, range(len(texts)), every, "float32", ahead)
+    means = [float(row[of].mean()) if of.any() else None for row, of in zip(found.cosines, found.changed, strict=True)]
+    shares = found.changed.mean(1).tolist()
+    return {"changes": [[*change, share, mean] for change, share, mean in zip(every, shares, means, strict=True)]}
 
 
 def _pooled_changed(

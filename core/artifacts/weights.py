@@ -124,6 +124,11 @@ def _changed(path: Path) -> int:
         raise _unreadable(path, error.strerror) from error
 
 
+def untrained_encoder(config: EncoderConfig) -> tuple[Encoder, Tokenizer]:
+    """Load an encoder before any training, as `load_at` does. Raises: EncoderError, ConfigError."""
+    return _untrained(_Start(config, ("0",), 0, 0))
+
+
 class _Start(NamedTuple):
     """The settings that determine a run's weights before its first step."""
 

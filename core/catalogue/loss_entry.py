@@ -202,6 +202,7 @@ BASE_TEMPERATURE = Parameter(
     ),
     low=0.0,
     high=100.0,
+    words={0.0: N_("No factor")},
     slider=(0.0, 1.0),
 )
 # Parameters that all losses on vectors share.

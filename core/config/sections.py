@@ -135,7 +135,6 @@ class TaskConfig(Section):
             "Ratio of the largest to the smallest class: each class in the list keeps fewer rows than the one before. "
             "1 changes nothing."
         ),
-        {1.0: N_("None")},
         ge=1.0,
         le=1000.0,
     )

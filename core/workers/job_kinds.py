@@ -22,12 +22,13 @@ KINDS: Mapping[str, str] = {
     "map": "core.artifacts.maps:job",
     "measures": "core.artifacts.measures:job",
     "inspect": "core.artifacts.inspect_job:job",
+    "distances": "core.artifacts.inspect_job:distances_job",
     "vectors": "core.experiments.vectors:job",
     "experiment": "core.experiments.lifecycle:job",
 }
 # Kinds executed by a warm process, and their queues. They must respond fast, and their imports are slow. Any other job
 # gets a new interpreter.
-WARM: Mapping[str, str] = {"map": "maps", "inspect": "model"}
+WARM: Mapping[str, str] = {"map": "maps", "inspect": "model", "distances": "model"}
 # Modules that a queue's warm process imports before its first job.
 PRELOADED: Mapping[str, tuple[str, ...]] = {
     "maps": ("core.artifacts.maps",),

@@ -27,6 +27,7 @@ from core.tasks.survey import DuplicateGroup, duplicates, search
 from core.workers.machine import has_gpu
 from pages.ui import reads, state
 from pages.ui.address import Data
+from pages.ui.changed_texts import moves
 from pages.ui.controls import offer_undo_of_tasks
 from pages.ui.experiments.surface import surface_link
 from pages.ui.live_figure import live_figure
@@ -265,10 +266,12 @@ def _rows(task_id: str, listing: Listing) -> None:
         )
     chosen = picked.selection.rows
     st.header(_("Views of a text"))
+    encoder = state.widget_value("data.encoder") or BUNDLED
     if not chosen:
         st.caption(_("Select a row to see how each view changes its text."))
     else:
-        text_views_of(listing.texts[rows[chosen[0]]], state.widget_value("data.encoder") or BUNDLED)
+        text_views_of(listing.texts[rows[chosen[0]]], encoder)
+    moves(listing.texts, encoder)
 
 
 def _filtered(task_id: str, listing: Listing) -> list[int]:

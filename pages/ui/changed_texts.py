@@ -1,7 +1,8 @@
-"""Changed test texts: a run's own table on Explore, and the accuracies of several runs on Compare."""
+"""Changed texts: a run's own table on Explore, the accuracies of several runs on Compare, and a task's on Data."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 
 import numpy as np
@@ -11,17 +12,20 @@ import streamlit as st
 from core.artifacts.cache import read
 from core.artifacts.changed_texts import CHANGED_TEXTS, TEXTS_MAX, Change, ChangedTexts
 from core.artifacts.weights import weight_stamps
+from core.errors import PlaygroundError
 from core.messages import N_, _, ngettext, sentences
 from core.quantities import percent
 from core.representation.agreement import agreement
 from core.representation.recall import recall
 from core.store import RunRecord, Status, Store
+from core.tasks.dataset import Input
 from core.tasks.listing import csv_file
+from core.workers.limits import check_model
 from pages.ui.address import ON, Compare, Explore
 from pages.ui.compare.picking import Compared
-from pages.ui.parts import missing_weights
+from pages.ui.parts import escaped, missing_weights
 from pages.ui.text_table import csv_button
-from pages.ui.waiting import complete_since, ensure_job
+from pages.ui.waiting import complete_since, draw_job, ensure_job, job_of, retry, start_job
 
 ABOUT = N_(
     "Misspells, deletes, replaces, swaps or duplicates words of up to {count} test texts, and applies the views of "
@@ -29,6 +33,9 @@ ABOUT = N_(
     "result is stored."
 )
 UNCHANGED = N_("Unchanged")
+ONE_HOT = N_("In one-hot encoding, any two different words are √2 apart, whatever they mean.")
+# Texts of a task on Data.
+SAMPLE = 200
 HEIGHT_PX = 420
 
 
@@ -49,7 +56,7 @@ def changed_texts(store: Store, run: RunRecord) -> bool:
     read_texts = ngettext("{count} test text", "{count} test texts", len(found.labels))
     notes = [
         _("Mean over those of {texts} that changed; accuracy over all, with a 95% Wilson interval.", texts=read_texts),
-        _("In one-hot encoding, any two different words are √2 apart, whatever they mean."),
+        _(ONE_HOT),
     ]
     if not found.plain.size:
         notes.append(_("The classifier was not trained, so there are no predictions."))
@@ -80,7 +87,7 @@ def robustness(store: Store, runs: Sequence[Compared]) -> bool:
     pair = len(known) == 2 and same_rows
     rows = []
     for place, change in enumerate([None, *first.changes]):
-        row = {_("Change"): _title(change)} | {name: percent(one.right[place].mean()) for name, one in known}
+        row = {_("Change"): change_title(change)} | {name: percent(one.right[place].mean()) for name, one in known}
         if pair:
             row["p"] = f"{agreement([one.right[place] for _name, one in known]).mcnemar_p:.3g}"
         rows.append(row)
@@ -130,6 +137,54 @@ def _found(store: Store, run: RunRecord, *, wanted: bool, name: str = "") -> tup
     return None, False
 
 
+def moves(texts: Sequence[Input], encoder: str) -> None:
+    """Draw how far changes and views move a sample of a task's texts in an encoder before training."""
+    st.header(_("How far does a changed text move?"))
+    try:
+        check_model("encoder", encoder)
+    except PlaygroundError as error:
+        st.caption(escaped(str(error)))
+        return
+    few = [texts[i] for i in np.linspace(0, len(texts) - 1, min(SAMPLE, len(texts))).round().astype(int).tolist()]
+    request = json.loads(json.dumps({"encoder": encoder, "texts": few}))
+    job = job_of("distances", request)
+    if draw_job("distances", request):
+        return
+    read_texts = ngettext("{count} text", "{count} texts", len(few))
+    if job is None or job.status != Status.FINISHED:
+        st.caption(
+            _(
+                "Misspells, deletes, replaces, swaps or duplicates words of {texts}, and applies the views of tokens "
+                "and embeddings. Shows the cosine with the unchanged text in {encoder} before training.",
+                texts=read_texts,
+                encoder=escaped(encoder),
+            )
+        )
+        if st.button(_("Read changed texts"), icon=":material/spellcheck:", key="data.moves"):
+            if job is None:
+                start_job("distances", request, N_("Changed texts in {encoder}"), encoder=encoder)
+            else:
+                retry(job)
+        return
+    rows = [
+        {
+            _("Change"): change_title(Change(name, rate)),
+            _("Changed texts"): percent(share),
+            _("Cosine, untrained"): "–" if cosine is None else f"{cosine:.3f}",
+        }
+        for name, rate, share, cosine in job.result["changes"]
+    ]
+    st.dataframe(pd.DataFrame(rows), hide_index=True, height=HEIGHT_PX, key="data.moves.table")
+    st.caption(
+        sentences(
+            [
+                _("Mean over those of {texts} that changed, in {encoder}.", texts=read_texts, encoder=escaped(encoder)),
+                _(ONE_HOT),
+            ]
+        )
+    )
+
+
 def _offer(page: type[Explore] | type[Compare]) -> None:
     st.caption(_(ABOUT, count=TEXTS_MAX))
     if st.button(_("Read changed texts"), icon=":material/spellcheck:", key="changed.read"):
@@ -137,7 +192,8 @@ def _offer(page: type[Explore] | type[Compare]) -> None:
         st.rerun()
 
 
-def _title(change: Change | None) -> str:
+def change_title(change: Change | None) -> str:
+    """Return the label of a change, with its rate; None is the unchanged text."""
     if change is None:
         return _(UNCHANGED)
     return _(change.label) if change.rate is None else f"{_(change.label)} {percent(change.rate)}"
@@ -157,7 +213,7 @@ def _table(found: ChangedTexts) -> list[dict[str, str]]:
                 flipped = (found.predicted[place - 1] != found.plain)[which]
                 flips = percent(flipped.mean()) if which.any() else "–"
         row = {
-            N_("Change"): _title(change),
+            N_("Change"): change_title(change),
             N_("Changed texts"): share,
             N_("Cosine, untrained"): before,
             N_("Cosine, trained"): now,

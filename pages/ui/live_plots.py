@@ -30,7 +30,7 @@ from pages.ui.parts import escaped, probe_label, show_errors
 from pages.ui.reads import RunNow, cached
 from pages.ui.text_table import truncate
 from pages.ui.tokens.reads import example_row, token_run
-from pages.ui.tokens.source import NOT_KEPT
+from pages.ui.tokens.source import MEAN_POOLING, NOT_KEPT
 from pages.ui.waiting import complete_since, ensure_job
 
 # Set in the style of the page, which reserves the room before the first frame.
@@ -105,7 +105,8 @@ def _attended(now: RunNow, frames: Frames, on_map: MapState) -> str:
     listed = join_list(f"**{escaped(words[one])}** {percent(weights[one])}" for one in top)
     cut = escaped(truncate(" ".join(text.sides), TEXT_CHARS))
     # Translators: {words} are the words of a text with the most attention, with their shares.
-    return _("[CLS] attends to {words} in “{text}”", words=listed, text=cut)
+    attended = _("[CLS] attends to {words} in “{text}”.", words=listed, text=cut)
+    return sentences([attended, _(MEAN_POOLING)]) if now.run.config.encoder.pooling == "mean" else attended
 
 
 def draw_verdict(now: RunNow) -> None:
@@ -152,8 +153,10 @@ def draw_curves(now: RunNow, kind: str) -> None:
     scored = [e for e in now.evaluations if e.split == VALIDATION]
     if scored and (agreement := _agreement(scored[-1])):
         st.caption(agreement)
-    if scored and not any(COLLAPSE.keys() & e.values.keys() for e in scored):
-        st.caption(_("No neural-collapse measures: the run predates them, or a class has a single validation text."))
+    if scored:
+        collapse = [_(label) for measure, label in COLLAPSE.items() if any(measure in e.values for e in scored)]
+        none = _("No neural-collapse measures: the run predates them, or a class has a single validation text.")
+        st.caption(" · ".join(collapse) or none)
 
 
 def _agreement(scored: Evaluation) -> str:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from core.config.describe import value_text
 from core.config.objective import Knob
 from core.errors import ConfigError
-from core.messages import N_, _
+from core.messages import N_, _, with_more
 from core.parameters import AUTO, RELATIVE_LAYERS, Parameter, Value
 from pages.ui import state
 from pages.ui.parts import escaped
@@ -98,7 +98,10 @@ def parameter_widget(place: Any, parameter: Parameter, value: Any, key: str) -> 
         except ValueError:
             raise ConfigError(parameter.name, typed, "give block numbers such as 2, 4.") from None
     if parameter.kind == "number":
-        knob = Knob(parameter.label, float(value), parameter.slider or (0.0, 1.0))
+        label = _(parameter.label)
+        for number, word in parameter.words.items():
+            label = with_more(label, f"{number:g}: {_(word).lower()}")
+        knob = Knob(label, float(value), parameter.slider or (0.0, 1.0))
         return number_slider(place, knob, parameter.help, key)
     read: Value = parameter_field(place, parameter, value, key=key)
     return read

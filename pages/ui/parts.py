@@ -152,6 +152,15 @@ def component(name: str, html: str, js: Sequence[str | Path], css: Sequence[str 
     return st.components.v2.component(name, html=html, css=styles or None, js=scripts, isolate_styles=False)
 
 
+_scroll = component("scroll", "<div></div>", [UI / "scroll.js"])
+
+
+def scroll_into_view(target: str | None, reason: str) -> None:
+    """Scroll the element with this CSS selector into view, once for each reason; None scrolls nowhere."""
+    with st.container(key="scroll"):
+        _scroll(key="scroll.mount", data=[{"target": target, "reason": reason}], height="content")
+
+
 def page_head(title: str) -> DeltaGenerator:
     """Draw the page's `<h1>`; return the container that continues its line."""
     head = st.container(horizontal=True, vertical_alignment="center", gap="medium", key="page_head")

@@ -539,6 +539,23 @@ def test_one_click_asks_for_a_known_data_set(opened: Pages, folder: Path) -> Non
     assert "**SST-2**" in said(checked(app))
 
 
+def test_a_task_s_texts_are_measured_under_small_changes(opened: Pages, folder: Path) -> None:
+    app = opened("data", task="film_reviews")
+    widget(app, "data.moves").click().run()
+    [job] = Jobs(folder).jobs()
+    assert (job.kind, job.request["encoder"], len(job.request["texts"])) == ("distances", BUNDLED, 200)
+    changes = [["typos", 0.1, 0.9, 0.912], ["delete", 0.4, 0.0, None], ["dropout", None, 1.0, 0.985]]
+    JobTable(folder).end(job.id, Status.FINISHED, "", {"changes": changes})
+    table = next(
+        frame.value for frame in checked(opened("data", task="film_reviews")).dataframe if "Change" in frame.value
+    )
+    assert table.values.tolist() == [
+        ["Typos 10.0%", "90.0%", "0.912"],
+        ["Delete 40.0%", "0.0%", "–"],
+        ["Second dropout pass", "100.0%", "0.985"],
+    ]
+
+
 def ended_job(folder: Path, status: Status, log: str, result: dict[str, Any] | None = None) -> str:
     """Make a job with this end. Returns: its id."""
     job_id, table = Jobs(folder).start("hub", {"repository": "acme/tiny"}, "Tiny"), JobTable(folder)

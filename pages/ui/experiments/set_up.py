@@ -23,12 +23,12 @@ from core.store.sizes import size_text
 from core.workers import Engine
 from core.workers.machine import slots
 from pages.ui import reads, state
-from pages.ui.address import Experiments, FineTune
+from pages.ui.address import EveryPage, Experiments, FineTune
 from pages.ui.experiments.design_form import SEEDS, USUAL_SEEDS, grid_form, protocol_form
 from pages.ui.experiments.reads import cost_of, open_experiments
 from pages.ui.form_start import forget_start, without_defaults
 from pages.ui.parameter_widget import begin_fields, field_problem, number_field
-from pages.ui.parts import duration, escaped, show_errors
+from pages.ui.parts import duration, escaped, scroll_into_view, show_errors
 from pages.ui.visitor import visitor
 
 GRID = "grid"
@@ -39,6 +39,8 @@ def set_up(engine: Engine, name: str, head: DeltaGenerator) -> None:
     protocol = None if name == GRID else PROTOCOLS[name]
     if head.button(_("All experiments"), icon=":material/arrow_back:", type="tertiary"):
         leave()
+    if EveryPage.LESSON.text is None:  # otherwise the lesson scrolls to its target
+        scroll_into_view("h1", name)
     left, right = st.columns([3, 2], gap="large")
     begin_fields()
     design, problem = None, ""

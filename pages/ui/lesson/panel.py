@@ -25,7 +25,7 @@ from pages.ui.lesson.position import (
     keep_answers,
     read_place,
 )
-from pages.ui.parts import UI, component, escaped, show_errors
+from pages.ui.parts import escaped, scroll_into_view, show_errors
 from pages.ui.reads import cached
 
 Value = float | str | None
@@ -289,8 +289,6 @@ def _way_on(at: LessonPosition) -> None:
 ACCENT = "light-dark(#2f6f9f, #6cb0de)"
 MAP = "map_view"
 
-_mount = component("lesson_pointing", "<div></div>", [UI / "lesson" / "pointing.js"], [UI / "lesson" / "lesson.css"])
-
 
 def outline_target(at: LessonPosition) -> None:
     """Outline the target of the part, scroll it into view, and hide what the part does not need or not yet show."""
@@ -304,10 +302,10 @@ def outline_target(at: LessonPosition) -> None:
         rules += [f"{selector(shown.page, name)} > * {{ visibility: hidden }}" for name in shown.conceals]
     if target is not None:
         rules.append(f"{target} {{ outline: 2px solid {ACCENT}; outline-offset: 6px; border-radius: 4px }}")
-    with st.container(key="lesson_pointing"):
+    with st.container(key="lesson_style"):
         if rules:
             st.html(f"<style>{' '.join(rules)}</style>")
-        _mount(key="lesson.pointing", data=[{"target": target, "part": at.text}], height="content")
+    scroll_into_view(target, at.text)
 
 
 def selector(page: str, name: str) -> str:

@@ -14,12 +14,13 @@ import torch
 from core.artifacts import inspect_job
 from core.artifacts.cache import read
 from core.artifacts.changed_texts import CHANGED_TEXTS, ChangedTexts, changes
-from core.artifacts.inspect_job import job
+from core.artifacts.inspect_job import distances_job, job
 from core.artifacts.layers import layer_numbers, layer_vectors
 from core.artifacts.measures import TrainingMeasures, read_similarity
 from core.artifacts.sentence import Deletions, EndTexts, TokenChoice, deletions_path, read_inspected, token_choice_path
 from core.artifacts.weights import load_at
 from core.config import TaskConfig, parse_config
+from core.encoders.model import load_encoder
 from core.encoders.taps import Taps
 from core.errors import ConfigError, RunNotFoundError, StoreError, TaskError
 from core.store import RunRecord, Store, TaskLibrary
@@ -447,6 +448,35 @@ def test_changed_texts_are_compared_with_the_texts_as_the_encoder_reads_each_alo
                 np.testing.assert_allclose(found.cosines[number, place, column], cosine, atol=1e-5)
             assert [found.plain[column], found.predicted[place, column]] == said
     assert {("typos", True), ("delete", True)} <= kinds
+
+
+def test_texts_of_a_task_are_compared_with_their_changes_in_the_encoder_before_training(
+    store: Store, run: RunRecord
+) -> None:
+    pairs = [["a warm film", "the film was warm"], ["one", "a slow and clumsy plot"], ["a film", "a film"]]
+    request = {"encoder": run.config.encoder.id, "texts": pairs}
+    found = {
+        (name, rate): (share, mean)
+        for name, rate, share, mean in distances_job(request, store.folder, silent)["changes"]
+    }
+    texts = [(first, second) for first, second in pairs]
+    every = changes([side for pair in pairs for side in pair])
+    assert set(found) == {tuple(change) for change in every}
+    encoder, tokenizer = load_encoder(run.config.encoder.id, classes=("0",), max_length=64)
+    for change in every:
+        share, mean = found[tuple(change)]
+        if not change.is_of_words:
+            assert (share, mean < 1.0) == (1.0, True)
+            continue
+        others = [change.apply(text, row) for row, text in enumerate(texts)]
+        cosines = []
+        for text, other in zip(texts, others, strict=True):
+            if other != text:
+                with torch.inference_mode():
+                    pooled = [encoder.eval().pooled(tokenizer([one]))[0] for one in (text, other)]
+                cosines.append(float(pooled[0] @ pooled[1] / pooled[0].norm() / pooled[1].norm()))
+        assert share == len(cosines) / len(texts)
+        assert mean is None if not cosines else mean == pytest.approx(np.mean(cosines), abs=1e-5)
 
 
 def test_changed_texts_include_paraphrases_if_the_test_texts_have_them(

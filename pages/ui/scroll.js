@@ -1,5 +1,5 @@
-// Scrolls the target of a lesson's part into view once the page has drawn it, and keeps it there while the page grows,
-// until the visitor scrolls, presses or types.
+// Scrolls an element into view once for each reason, when the page has drawn it, and keeps it there while the page
+// grows, until the visitor scrolls, presses or types.
 
 const WAIT_MS = 10_000;
 const LOOK_MS = 100;
@@ -7,9 +7,9 @@ const HEADER_PX = 60;
 const HANDS = ["wheel", "touchmove", "pointerdown", "keydown"];
 
 export default function ({ data: sent, parentElement }) {
-  const { target, part } = sent?.[0] ?? {};
-  if (!target || parentElement.pointedAt === part) return;
-  parentElement.pointedAt = part;
+  const { target, reason } = sent?.[0] ?? {};
+  if (!target || parentElement.shownFor === reason) return;
+  parentElement.shownFor = reason;
   const behavior = matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth";
   let found;
   const sizes = new ResizeObserver(() => show(found, behavior));
