@@ -17,10 +17,14 @@ from pages.ui.tokens.contrasted import contrasts_tokens, draw_contrasted
 from pages.ui.tokens.deletion import delete_a_word
 from pages.ui.tokens.one_text import one_text
 from pages.ui.tokens.reads import TokenRun, attention_shape, token_run
-from pages.ui.tokens.source import MEAN_POOLING, NOT_KEPT, choose, choose_text
+from pages.ui.tokens.source import NOT_KEPT, choose, choose_text
 
 VIEWS = {"text": N_("One text"), "delete": N_("Delete a word"), "classes": N_("By class")}
 CONTRASTED = {"contrasted": N_("Contrasted tokens")}
+MEAN_POOLING = N_(
+    "This run classifies the mean of all token vectors, not the vector of [CLS], so the attention of [CLS] says "
+    "little about its predictions."
+)
 UNTRAINED = N_(
     "At step {step:,} the classifier had learned nothing. Predictions for examples come from a linear probe if the "
     "run has one; those for your own texts and for deletions mean nothing."

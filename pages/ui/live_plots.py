@@ -30,7 +30,7 @@ from pages.ui.parts import escaped, probe_label, show_errors
 from pages.ui.reads import RunNow, cached
 from pages.ui.text_table import truncate
 from pages.ui.tokens.reads import example_row, token_run
-from pages.ui.tokens.source import MEAN_POOLING, NOT_KEPT
+from pages.ui.tokens.source import NOT_KEPT
 from pages.ui.waiting import complete_since, ensure_job
 
 # Set in the style of the page, which reserves the room before the first frame.
@@ -105,8 +105,9 @@ def _attended(now: RunNow, frames: Frames, on_map: MapState) -> str:
     listed = join_list(f"**{escaped(words[one])}** {percent(weights[one])}" for one in top)
     cut = escaped(truncate(" ".join(text.sides), TEXT_CHARS))
     # Translators: {words} are the words of a text with the most attention, with their shares.
-    attended = _("[CLS] attends to {words} in “{text}”.", words=listed, text=cut)
-    return sentences([attended, _(MEAN_POOLING)]) if now.run.config.encoder.pooling == "mean" else attended
+    if now.run.config.encoder.pooling == "mean":
+        return _("[CLS], which this run does not classify, attends to {words} in “{text}”.", words=listed, text=cut)
+    return _("[CLS] attends to {words} in “{text}”.", words=listed, text=cut)
 
 
 def draw_verdict(now: RunNow) -> None:

@@ -37,10 +37,6 @@ NOT_KEPT = N_(
     "This run stored no attention for its examples: it is a cell of a grid that trained at once, it predates this "
     "feature, or its encoder's tokenizer does not report word positions."
 )
-MEAN_POOLING = N_(
-    "This run classifies the mean of all token vectors, not the vector of [CLS], so the attention of [CLS] says "
-    "little about its predictions."
-)
 
 
 @dataclass(frozen=True, slots=True)
