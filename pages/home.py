@@ -11,7 +11,6 @@ from core.artifacts.shared_examples import find_turn
 from core.artifacts.shipped import SHIPPED
 from core.config.describe import objective_label
 from core.config.score_source import score_note
-from core.events import Evaluation
 from core.figures.map_data import box_of, examples_bundle, label_colours, places_bundle
 from core.figures.run_curves import MOST_RUNS
 from core.messages import N_, _, sentences
@@ -151,17 +150,18 @@ def replay_panels(name: str) -> list[Panel]:
             colours=label_colours(probe.labels, probe.classes),
             steps=played.steps,
             title=label,
-            notes=tuple(_note(*values) for values in zip(played.scores, played.separations, strict=True)),
+            notes=tuple(
+                " · ".join(
+                    [
+                        *([] if score is None else [score_note(score)]),
+                        *([] if ratio is None else [_("spread ratio {ratio}", ratio=f"{ratio:.2f}")]),
+                    ]
+                )
+                for score, ratio in zip(played.scores, played.separations, strict=True)
+            ),
         )
         for (label, played), places in zip(shown, stacks, strict=True)
     ]
-
-
-def _note(score: Evaluation | None, separation: float | None) -> str:
-    notes = ["" if score is None else score_note(score)]
-    if separation is not None:
-        notes.append(_("spread ratio {ratio}", ratio=f"{separation:.2f}"))
-    return " · ".join(filter(None, notes))
 
 
 state.require_app()

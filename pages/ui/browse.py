@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -228,13 +227,25 @@ def _rows(task_id: str, listing: Listing) -> None:
     if not rows:
         st.info(_("No row matches. Remove a search word or a filter."))
         return
+    shown = rows[:MAX_SHOWN]
+    texts = [listing.texts[row] for row in shown]
+    columns: dict[str, list[object]] = {"Row": [row + 1 for row in shown]}
+    if listing.classes:
+        columns["Label"] = [listing.labels[row] for row in shown]
+    else:
+        columns["Score"] = [float(listing.labels[row]) for row in shown]
+    columns["Text"] = [text if isinstance(text, str) else text[0] for text in texts]
+    if listing.pairs:
+        columns["Second text"] = [text[1] for text in texts]
+    if len(listing.split_names) > 1:
+        columns["Split"] = [_(SPLIT_LABELS[listing.splits[row]]) for row in shown]
     picked = st.dataframe(
-        _frame(listing, rows[:MAX_SHOWN]),
+        pd.DataFrame(columns),
         hide_index=True,
         height=420,
         on_select="rerun",
         selection_mode="single-row",
-        key=f"data.rows.{hash((task_id, tuple(rows[:MAX_SHOWN])))}",  # other rows start without a selection
+        key=f"data.rows.{hash((task_id, tuple(shown)))}",  # other rows start without a selection
         column_config={
             "Row": st.column_config.NumberColumn(pgettext("noun", "Row"), width="small"),
             "Label": st.column_config.TextColumn(pgettext("noun", "Label"), width="small"),
@@ -334,19 +345,3 @@ def _duplicates(task_id: str, stamp: float) -> list[DuplicateGroup]:
     listing = _listing(task_id, stamp)
     number = {label: i for i, label in enumerate(dict.fromkeys(listing.labels))}
     return duplicates(listing.texts, [number[label] for label in listing.labels])
-
-
-def _frame(listing: Listing, rows: Sequence[int]) -> pd.DataFrame:
-    """Return the rows as a table whose column names are translated when it is drawn."""
-    texts = [listing.texts[row] for row in rows]
-    columns: dict[str, list[object]] = {"Row": [row + 1 for row in rows]}
-    if listing.classes:
-        columns["Label"] = [listing.labels[row] for row in rows]
-    else:
-        columns["Score"] = [float(listing.labels[row]) for row in rows]
-    columns["Text"] = [text if isinstance(text, str) else text[0] for text in texts]
-    if listing.pairs:
-        columns["Second text"] = [text[1] for text in texts]
-    if len(listing.split_names) > 1:
-        columns["Split"] = [_(SPLIT_LABELS[listing.splits[row]]) for row in rows]
-    return pd.DataFrame(columns)

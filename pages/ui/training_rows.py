@@ -52,17 +52,15 @@ def training_measures(store: Store, runs: Mapping[str, RunRecord], page: type[Ex
             request = {"run": run.id, "what": "training"}
             computing = ensure_job("inspect", request, N_("Measuring training rows"), since=complete_since(run))
             busy = busy or computing
-    if known:
-        _draw(known)
-    return busy
-
-
-def _draw(known: Mapping[str, TrainingMeasures]) -> None:
-    rows = [
-        {_(MEASURE): _(METRICS[name].label)}
-        | {of_run: _cell(name, found.values.get(name)) for of_run, found in known.items()}
-        for name in next(iter(known.values())).values
-    ]
+    if not known:
+        return busy
+    rows = []
+    for name in next(iter(known.values())).values:
+        row = {_(MEASURE): _(METRICS[name].label)}
+        for of_run, found in known.items():
+            value = found.values.get(name)
+            row[of_run] = "–" if value is None else percent(value) if METRICS[name].share else signed(value, 3)
+        rows.append(row)
     st.dataframe(pd.DataFrame(rows), hide_index=True, height="content", key="training.table")
     counts = join_list(
         ngettext("{taken} of {count} training row", "{taken} of {count} training rows", rows, taken=f"{taken:,}")
@@ -70,9 +68,4 @@ def _draw(known: Mapping[str, TrainingMeasures]) -> None:
     )
     measured = _("Measured on {rows}, spaced evenly, with the labels of training.", rows=counts)
     st.caption(sentences([measured, _(FLATTERING)]))
-
-
-def _cell(name: str, value: float | None) -> str:
-    if value is None:
-        return "–"
-    return percent(value) if METRICS[name].share else signed(value, 3)
+    return busy

@@ -150,7 +150,15 @@ def overview(store: Store, runs: Sequence[Compared]) -> bool:
     paths = {one.name: _measured(one) for one in runs}
     if any(paths.values()):
         draw_plane(paths, key="compare.plane")
-    busy = _measuring(runs)
+    busy = False
+    for one in runs:
+        if one.frames is None or not one.run.status.ended:
+            continue
+        steps = one.frames.numbers
+        if {*measured_steps(one.config.probe.frame_steps or steps, steps)} <= paths[one.name].keys():
+            continue
+        label = _("Measuring {run}", run=one.name)
+        busy = ensure_job("measures", run_request(one.run), label, since=complete_since(one.run)) or busy
     busy = training_measures(store, {one.name: one.run for one in runs}, Compare) or busy
     _significance(store, found.groups, found.heads, runs)
     example_test(store, runs)
@@ -293,20 +301,6 @@ def _measured(one: Compared) -> Path:
     """Return the representation measures of a run by step."""
     known = {} if one.frames is None else run_reads.measures(one.frames)
     return {step: found.values for step, found in known.items() if found.values}
-
-
-def _measuring(runs: Sequence[Compared]) -> bool:
-    """Measure the representations of the ended runs. Return whether a job is still running."""
-    busy = False
-    for one in runs:
-        if one.frames is None or not one.run.status.ended:
-            continue
-        steps = one.frames.numbers
-        if {*measured_steps(one.config.probe.frame_steps or steps, steps)} <= _measured(one).keys():
-            continue
-        label = _("Measuring {run}", run=one.name)
-        busy = ensure_job("measures", run_request(one.run), label, since=complete_since(one.run)) or busy
-    return busy
 
 
 def _seeds(group: SeedGroup, runs: Sequence[Compared]) -> int:

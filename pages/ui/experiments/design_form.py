@@ -233,8 +233,16 @@ def _values(setting: TwinSetting, path: str, item: Item[list[str]], encoder: str
     item.put(list(typed))
     found = []
     for text in typed:
+        if text in known:
+            found.append(known[text])
+            continue
+        given: Any = text
         try:
-            found.append(known[text] if text in known else parameter.check(_(parameter.label), _read(text, parameter)))
+            if parameter.kind == "layers" and text.replace(" ", "").isdecimal():
+                given = [int(block) for block in text.split()]
+            elif parameter.kind not in ("name", "layers"):
+                given = json.loads(text.replace(",", "."))
+            found.append(parameter.check(_(parameter.label), given))
         except ConfigError as problem:
             report_problem(st, problem)
         except ValueError:  # not a number
@@ -266,13 +274,6 @@ def _suggested(setting: TwinSetting, encoder: str) -> tuple[dict[str, Value | No
     if None in given and None in parameter.words:
         known[_text(None)] = None
     return known, [text for text in known if parameter.kind != "choice" or len(known) <= 3] or list(known)[:2]
-
-
-def _read(text: str, parameter: Parameter) -> Any:
-    """Return the value that a text names: a name, block numbers with spaces, or a number. Raises: ValueError."""
-    if parameter.kind == "layers" and text.replace(" ", "").isdecimal():
-        return [int(block) for block in text.split()]
-    return text if parameter.kind in ("name", "layers") else json.loads(text.replace(",", "."))
 
 
 def _order(value: Value) -> tuple[int, Any]:

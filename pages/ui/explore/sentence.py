@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import streamlit as st
@@ -126,7 +126,19 @@ def sentence(own: OwnText, frames: Frames, number: int) -> None:
     since = life.steps.index(predicted[0]) if predicted else 0
     said = []
     if number in predicted:
-        said.append(_prediction(life, at, since, probe.classes))
+        label, first = (probe.classes[life.predictions[place]] for place in (at, since))
+        now = {"label": escaped(label), "share": percent(life.probabilities[at].max())}
+        st.markdown(
+            _("Predicted **{label}**, {share}, computed with the weights of this step.", **now)
+            if life.exact[at]
+            else _("Predicted **{label}**, {share}, estimated from nearby examples.", **now)
+        )
+        step = f"{life.steps[since]:,}"
+        said.append(
+            _("The predicted class is the same as at step {step}.", step=step)
+            if first == label
+            else _("At step {step}: {label}.", step=step, label=escaped(first))
+        )
     else:
         st.markdown(_("The classifier had learned nothing at this step, so there is no prediction for your sentence."))
     said.append(
@@ -186,17 +198,3 @@ def predicted_steps(frames: Frames, life: Biography) -> tuple[int, ...]:
     known = zip(life.steps, life.exact, strict=True)
     since = next((step for step, exact in known if exact and first is not None and max(1, step) >= first), None)
     return () if since is None else tuple(step for step in life.steps if step >= since)
-
-
-def _prediction(life: Biography, at: int, since: int, classes: Sequence[str]) -> str:
-    """Draw the prediction and its source. Return a sentence on the prediction at the first meaningful step."""
-    label, first = classes[life.predictions[at]], classes[life.predictions[since]]
-    now = {"label": escaped(label), "share": percent(life.probabilities[at].max())}
-    if life.exact[at]:
-        st.markdown(_("Predicted **{label}**, {share}, computed with the weights of this step.", **now))
-    else:
-        st.markdown(_("Predicted **{label}**, {share}, estimated from nearby examples.", **now))
-    step = f"{life.steps[since]:,}"
-    if first == label:
-        return _("The predicted class is the same as at step {step}.", step=step)
-    return _("At step {step}: {label}.", step=step, label=escaped(first))

@@ -65,28 +65,23 @@ def draw_contrasted(known: TokenRun, reading: Reading) -> None:
     elif not found.terms:
         st.info(_("The objective of step {step} contrasts no tokens.", step=f"{step:,}"))
     else:
-        for place in range(len(found.terms)):
-            _draw(found, place, step)
+        # A word here is one token.
+        tokens = [word.places[0] for word in found.read.words]
+        for term, chosen, attention in zip(found.terms, found.chosen, found.attention, strict=True):
+            title = _("{term}, block {block}, step {step}", term=term.name, block=term.layer, step=f"{step:,}")
+            st.markdown(_about(term, found.candidates))
+            st.html(
+                highlighted_html(
+                    found.read,
+                    attention[tokens],
+                    title=title,
+                    measure=ATTENTION,
+                    chosen=[i for i, token in enumerate(tokens) if chosen[token]],
+                    groups=chosen[tokens].tolist() if 0 < term.clusters <= found.candidates else None,
+                )
+            )
         clusters = any(term.clusters for term in found.terms)
         st.caption(sentences([_(EVALUATED), _(SEEDLESS) if clusters else ""]))
-
-
-def _draw(found: TokenChoice, place: int, step: int) -> None:
-    term, chosen = found.terms[place], found.chosen[place]
-    title = _("{term}, block {block}, step {step}", term=term.name, block=term.layer, step=f"{step:,}")
-    # A word here is one token.
-    tokens = [word.places[0] for word in found.read.words]
-    st.markdown(_about(term, found.candidates))
-    st.html(
-        highlighted_html(
-            found.read,
-            found.attention[place, tokens],
-            title=title,
-            measure=ATTENTION,
-            chosen=[i for i, token in enumerate(tokens) if chosen[token]],
-            groups=chosen[tokens].tolist() if 0 < term.clusters <= found.candidates else None,
-        )
-    )
 
 
 def _about(term: TokenTerm, candidates: int) -> str:

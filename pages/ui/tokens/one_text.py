@@ -42,7 +42,16 @@ def one_text(reading: Reading, chosen: Settings, classes: tuple[str, ...], name:
         for step in (chosen.before, chosen.after)
     )
     skip = chosen.skipped(reading.words)
-    st.markdown(_outcome(reading, chosen, classes))
+    said = []
+    for step in dict.fromkeys((chosen.before, chosen.after)):
+        shares = softmax(reading.logits[reading.steps.index(step)].astype(np.float64))
+        label, share = escaped(classes[int(shares.argmax())]), percent(float(shares.max()))
+        said.append(_("**{label}** {share} at step {step}", label=label, share=share, step=f"{step:,}"))
+    outcome = _("Predicted: {predictions}", predictions=" → ".join(said))
+    if reading.label is not None:
+        label = escaped(classes[reading.label])
+        outcome = _("Predicted: {predictions} · labelled **{label}**", predictions=" → ".join(said), label=label)
+    st.markdown(outcome)
     left, right = st.columns([3, 2], gap="large")
     with left:
         long = sum(map(len, reading.read.sides)) > LONG_CHARS
@@ -85,20 +94,6 @@ def one_text(reading: Reading, chosen: Settings, classes: tuple[str, ...], name:
             key="tokens.words.csv",
             on_click="ignore",
         )
-
-
-def _outcome(reading: Reading, chosen: Settings, classes: tuple[str, ...]) -> str:
-    """Return the predictions before and after as Markdown, with the true label if there is one."""
-    said = []
-    for step in dict.fromkeys((chosen.before, chosen.after)):
-        shares = softmax(reading.logits[reading.steps.index(step)].astype(np.float64))
-        label, share = escaped(classes[int(shares.argmax())]), percent(float(shares.max()))
-        said.append(_("**{label}** {share} at step {step}", label=label, share=share, step=f"{step:,}"))
-    predictions = " → ".join(said)
-    if reading.label is None:
-        return _("Predicted: {predictions}", predictions=predictions)
-    label = escaped(classes[reading.label])
-    return _("Predicted: {predictions} · labelled **{label}**", predictions=predictions, label=label)
 
 
 def _capital(sentence: str) -> str:
