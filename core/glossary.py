@@ -152,8 +152,8 @@ GLOSSARY = {
             "l_out",
             "L_out",
             N_(
-                "Takes the mean over positives outside the logarithm, so that every positive should get the same "
-                "probability."
+                "Takes the mean over positives outside the logarithm, so the loss is lowest when all positives have "
+                "the same probability."
             ),
             r"L_{out} = -\frac{1}{|P|} \sum_{p \in P} \ln p_{ip}",
             N_("Near and far positives pull a ringed point; the far one pulls hardest."),
@@ -226,7 +226,7 @@ GLOSSARY = {
         Term(
             "kl",
             N_("Disagreement (KL)"),
-            N_("Difference between two predictions for one text, in both directions, which R-Drop minimises."),
+            N_("Symmetric KL divergence between two predictions for one text, which R-Drop minimises."),
             r"\tfrac{1}{2}\,[\,KL(p \,\|\, q) + KL(q \,\|\, p)\,]",
             N_("Two pairs of slightly different bars."),
         ),

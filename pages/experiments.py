@@ -66,7 +66,7 @@ def page() -> None:
         about = _("Vary one or two settings, or none, and repeat every run with several seeds.")
         st.markdown(f"**{title}**  \n{about}", width="stretch")
         _begin(_("Set up a grid"), GRID)
-    st.subheader(_("Protocols of the papers and notes"))
+    st.subheader(_("Protocols from papers and unpublished notes"))
     for card, protocol in in_columns(PROTOCOLS.values()):
         with card:
             design = protocol.design()

@@ -118,22 +118,22 @@ def _cost(store: Store, config: RunConfig, data: TaskData) -> None:
     points = (config.probe.size or 0) + (config.probe.train_size or 0)
     parts = [
         _(
-            "{steps} {time}",
+            "{steps}: {time}",
             steps=ngettext("{count} step", "{count} steps", config.steps),
             time=duration(found.steps_s),
         ),
         _(
-            "{frames} of {points} {time}",
+            "{frames} of {points}: {time}",
             frames=ngettext("{count} frame", "{count} frames", frames),
             points=ngettext("{count} point", "{count} points", points),
             time=duration(found.frames_s),
         ),
         # Translators: how long the linear probe takes.
-        _("linear probe {time}", time=duration(found.probe_s)),
+        _("linear probe: {time}", time=duration(found.probe_s)),
         # Translators: how long the test at the end takes.
-        _("test {time}", time=duration(found.test_s)),
+        _("test: {time}", time=duration(found.test_s)),
         # Translators: how long it takes to check and save the weights at the end.
-        _("weights {time}", time=duration(found.weights_s)),
+        _("weights: {time}", time=duration(found.weights_s)),
     ]
     about = {"parts": " · ".join(parts)}
     st.caption(

@@ -13,7 +13,7 @@ from core.config.describe import objective_label
 from core.config.score_source import score_note
 from core.figures.map_data import box_of, examples_bundle, label_colours, places_bundle
 from core.figures.run_curves import MOST_RUNS
-from core.messages import N_, _, sentences
+from core.messages import N_, _, ngettext, sentences
 from core.tasks.task_label import task_label
 from pages.ui import reads, state
 from pages.ui.address import Home
@@ -84,8 +84,8 @@ def _replay() -> None:
     if name != BASELINE and ours is not None and theirs is not None:
         about.append(
             _(
-                "The spread ratio divides the spread within classes by that between them; lower is better. Last frame: "
-                "{ours}, CE: {theirs} (one seed each).",
+                "The spread ratio divides the spread within classes by that between them; lower is better. At the last "
+                "frame it is {ours} here and {theirs} for CE (one seed each).",
                 ours=f"{ours:.2f}",
                 theirs=f"{theirs:.2f}",
             )
@@ -110,7 +110,7 @@ def _replay() -> None:
             if st.button(_(label), icon=f":material/{icon}:", type="tertiary", key=f"home.replay.{page}"):
                 st.switch_page(f"pages/{page}.py", query_params={"run": _run_of(name)})
         if st.button(
-            _("Compare {count}", count=MOST_RUNS),
+            _("Compare {runs}", runs=ngettext("{count} run", "{count} runs", MOST_RUNS)),
             icon=":material/compare_arrows:",
             type="tertiary",
             key="home.replay.compare",

@@ -107,10 +107,10 @@ def shown_contrast(config: RunConfig, step: int, layer: int | None, blocks: int 
         remarks.append(_("The run sums this loss over the anchors of a batch; the value shown is their mean."))
     law = ForceLaw(term.entry, term.parameters, max(term.entry.views[0], views))
     if law.temperature is None:
-        about = _("{loss}: the contrastive loss of this run at step {step:,}.", loss=law.name, step=step)
+        about = _("The contrastive loss of this run at step {step:,} is {loss}.", loss=law.name, step=step)
     else:
         about = _(
-            "{loss}, τ {tau:g}: the contrastive loss of this run at step {step:,}.",
+            "The contrastive loss of this run at step {step:,} is {loss}, τ {tau:g}.",
             loss=law.name,
             tau=law.temperature,
             step=step,

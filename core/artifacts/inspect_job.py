@@ -374,7 +374,7 @@ def _report(progress: Progress, doing: Message, total: int, before: int, done: i
 
 
 class _Changed(NamedTuple):
-    """What one model makes of M texts under K changes; attributes as in ChangedTexts, with `cosines` [K, M]."""
+    """Results of one model on M texts under K changes; attributes as in ChangedTexts, with `cosines` [K, M]."""
 
     changed: NDArray[np.bool_]
     cosines: FloatArray

@@ -143,7 +143,10 @@ _ALL = (
         "ce-scl",
         "CE + SCL",
         SUPERVISED,
-        N_("Texts of one class also attract each other. Gunel et al.'s best setting in most tasks: λ 0.9, τ 0.3."),
+        N_(
+            "Cross-entropy and a loss that pulls texts of one class together. Gunel et al.'s best setting in most "
+            "tasks: λ 0.9, τ 0.3."
+        ),
         GUNEL,
         (_objective(_ce(0.1), _scl(0.9), combine="convex"),),
     ),

@@ -405,7 +405,7 @@ def notes(results: Results) -> list[str]:
         found.append(
             _(
                 "Head and tail are the thirds of the classes with the most and with the fewest training rows. Recall "
-                "is the fraction of their examples that are predicted right."
+                "is the fraction of their examples that are predicted correctly."
             )
         )
     if results.measure.better is not None:

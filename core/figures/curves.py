@@ -77,7 +77,7 @@ PANELS = (
     Panel(
         N_("Neural collapse on validation"),
         0.22,
-        N_("0 if classes are points of a simplex"),
+        N_("0 when each class is one vertex of a simplex"),
         {"type": "log", "exponentformat": "none", "minor": {"showgrid": False}},
     ),
     Panel(
@@ -362,7 +362,8 @@ def _panels(steps: Sequence[Step], evaluations: Sequence[Evaluation], compared: 
     keys = _measured(compared, OfTerm.SHARED_GRADIENT)
     if keys:
         blocks = _blocks(compared)
-        title = _("Gradient norm (single terms: {blocks} only)", blocks=blocks)
+        terms = join_phrase([part_label(key) for key in keys])
+        title = _("Gradient norm ({terms}: {blocks} only)", terms=terms, blocks=blocks)
         panels[3] = replace(PANELS[2], title=title, hint=PARTS_HINT)
         parts = join_phrase([part_label(key) for key in keys[:2]])
         panels[4] = replace(

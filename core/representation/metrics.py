@@ -273,7 +273,10 @@ ENTRIES = (
         2,
         N_("Adjusted Rand index"),
         "higher",
-        N_("KMeans with as many clusters as classes against the labels, 10 starts, seed 0, unnormalised vectors."),
+        N_(
+            "Agreement of k-means clusters, as many as classes, with the labels; 10 starts, seed 0, unnormalised "
+            "vectors."
+        ),
         "Hubert & Arabie 1985",
         measure=lambda given: given.cluster_scores[0],
         short="ARI",
@@ -284,8 +287,8 @@ ENTRIES = (
         N_("Normalised mutual information"),
         "higher",
         N_(
-            "KMeans with as many clusters as classes against the labels, 10 starts, seed 0, unnormalised vectors; "
-            "arithmetic mean of the entropies."
+            "Agreement of k-means clusters, as many as classes, with the labels; 10 starts, seed 0, unnormalised "
+            "vectors, arithmetic mean of the entropies."
         ),
         "Vinh, Epps & Bailey 2010",
         measure=lambda given: given.cluster_scores[1],
@@ -296,7 +299,10 @@ ENTRIES = (
         4,
         N_("Alignment"),
         "neither",  # equal vectors give the lowest value
-        N_("Mean squared distance over all pairs with one label; normalised vectors. Also 0 if all vectors are equal."),
+        N_(
+            "Mean squared distance over all pairs with the same label; normalised vectors. Also 0 if all vectors are "
+            "equal."
+        ),
         "Wang & Isola 2020, arXiv:2005.10242",
         measure=lambda given: alignment(given.rows, given.labels),
     ),

@@ -28,9 +28,9 @@ from pages.ui.text_table import csv_button
 from pages.ui.waiting import complete_since, draw_job, ensure_job, job_of, retry, start_job
 
 ABOUT = N_(
-    "Misspells, deletes, replaces, swaps or duplicates words of up to {count} test texts, and applies the views of "
-    "tokens and embeddings. Shows how far the vectors move and how many predictions flip. Takes about a minute; the "
-    "result is stored."
+    "Misspells, deletes, replaces, swaps or duplicates words of up to {count} test texts, and changes tokens and "
+    "embeddings as the views of contrastive losses do. Shows how far the vectors move and how many predictions flip. "
+    "Takes about a minute; the result is stored."
 )
 UNCHANGED = N_("Unchanged")
 ONE_HOT = N_("In one-hot encoding, any two different words are √2 apart, whatever they mean.")
@@ -154,13 +154,14 @@ def moves(texts: Sequence[Input], encoder: str) -> None:
     if job is None or job.status != Status.FINISHED:
         st.caption(
             _(
-                "Misspells, deletes, replaces, swaps or duplicates words of {texts}, and applies the views of tokens "
-                "and embeddings. Shows the cosine with the unchanged text in {encoder} before training.",
+                "Misspells, deletes, replaces, swaps or duplicates words of {texts}, and changes tokens and embeddings "
+                "as the views of contrastive losses do. Shows the cosine with the unchanged text in {encoder} before "
+                "training.",
                 texts=read_texts,
                 encoder=escaped(encoder),
             )
         )
-        if st.button(_("Read changed texts"), icon=":material/spellcheck:", key="data.moves"):
+        if st.button(_("Measure changed texts"), icon=":material/spellcheck:", key="data.moves"):
             if job is None:
                 start_job("distances", request, N_("Changed texts in {encoder}"), encoder=encoder)
             else:
@@ -187,7 +188,7 @@ def moves(texts: Sequence[Input], encoder: str) -> None:
 
 def _offer(page: type[Explore] | type[Compare]) -> None:
     st.caption(_(ABOUT, count=TEXTS_MAX))
-    if st.button(_("Read changed texts"), icon=":material/spellcheck:", key="changed.read"):
+    if st.button(_("Measure changed texts"), icon=":material/spellcheck:", key="changed.read"):
         page.CHANGED.put(True)
         st.rerun()
 

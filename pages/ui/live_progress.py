@@ -63,7 +63,7 @@ def _pace_words(now: RunNow, closing: Mapping[str, float]) -> list[str]:
         words.append(duration(run.elapsed_s))
     frames = store.frame_steps(run.id)
     found = pace(now.steps, store.newest_times(run.id, PACE_STEPS), frames, run.config, sum(closing.values()))
-    if found is not None:
+    if found is not None and run.status.active:
         rate = f"{found.texts_per_s:,.{0 if found.texts_per_s >= 10 else 1}f}"
         words.append(_("{rate} texts/s", rate=rate))
     if run.status != Status.RUNNING:

@@ -19,8 +19,8 @@ from pages.ui.parts import missing_weights
 from pages.ui.waiting import complete_since, ensure_job
 
 ABOUT = N_(
-    "Computes linear SVM, 1-NN, cluster agreement with labels and the other measures on the vectors of up to {count} "
-    "training rows, with the weights of the last step. Takes seconds to minutes; the result is stored."
+    "Measures accuracy of a linear SVM and of 1-NN, agreement of clusters with labels and so on for the vectors of up "
+    "to {count} training rows, with the weights of the last step. Takes seconds to minutes; the result is stored."
 )
 FLATTERING = N_(
     "The encoder has learned from these rows, so training rows flatter the vectors: compare with the validation texts."

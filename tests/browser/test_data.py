@@ -201,7 +201,7 @@ def fetch(page: Page, server: Server) -> Iterator[Callable[..., None]]:
 
     def send(repository: str, rows: int = 1_000) -> None:
         page.goto(f"{server.url}/data?view=hub")
-        field = page.get_by_role("spinbutton", name="Rows of each split")
+        field = page.get_by_role("spinbutton", name="Maximum rows per split")
         field.fill(str(rows))
         field.press("Enter")
         quiet(page)

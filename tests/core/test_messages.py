@@ -52,6 +52,11 @@ def test_everything_is_translated(code: str) -> None:
     assert [m.id for m in read_catalogue(code) if m.id and m.fuzzy] == []
 
 
+@each("code, foreign", [("ko", "[一-鿿]"), ("zh", "[가-힣]")])
+def test_a_translation_is_in_its_language(code: str, foreign: str) -> None:
+    assert [text for m in read_catalogue(code) if m.id for text in texts(m) if re.search(foreign, text)] == []
+
+
 @each("code", TRANSLATED)
 def test_a_translation_fills_the_places_of_its_message(code: str) -> None:
     wrong = []

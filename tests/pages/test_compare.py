@@ -322,7 +322,7 @@ def test_accuracies_on_changed_texts_stand_side_by_side_with_the_exact_test(
         result = ChangedTexts(("typos",), (0.4,), 8, labels, where, cosines, labels, predicted, 0)
         write(Store(folder).run_folder(run) / CHANGED_TEXTS, result)
     query = {"runs": ",".join(runs), "show": "scores"}
-    assert "Read changed texts" in [button.label for button in opened(**query).button]
+    assert "Measure changed texts" in [button.label for button in opened(**query).button]
     found = table(opened(**query, changed="on"), "Change").set_index("Change")
     assert found.loc["Unchanged"].tolist() == ["100.0%", "100.0%", "1"]
     # Six texts that only one of two runs gets right: p = 2 · 2⁻⁶.

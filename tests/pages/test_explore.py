@@ -336,11 +336,10 @@ def test_the_temperature_of_a_frame_is_the_one_that_its_step_used(opened: Opener
     turns = [{"step": 6, "name": "temperature", "value": 0.8}]
     terms = {"terms": [{"loss": "supcon", "temperature": 0.2}], "combine": "additive"}
     run = made("one", objective=terms, turns=turns)
-    assert "τ 0.2: the contrastive loss of this run at step 4" in words(
-        opened(run=run, panel="forces", frame="4")
-    ).replace("\\", "")
+    said = words(opened(run=run, panel="forces", frame="4"))
+    assert "of this run at step 4 is Supervised contrastive (L_out), τ 0.2." in said.replace("\\", "")
     app = opened(run=run, panel="forces", frame="8")
-    assert "τ 0.8: the contrastive loss of this run at step 8" in words(app).replace("\\", "")
+    assert "of this run at step 8 is Supervised contrastive (L_out), τ 0.8." in words(app).replace("\\", "")
     (slider,) = [slider for slider in app.select_slider if slider.label == "Temperature τ"]
     assert slider.value == 0.8
     assert "tau" not in address(app)

@@ -39,7 +39,7 @@ from tests.pages.conftest import Draft, Pages
 ROOT = Path(__file__).resolve().parents[2]
 DEAD = Liveness(host_name(), boot_id(), 2**22 - 1, 1.0)
 # Links of a replay on Home.
-ON_HOME = ("What do λ and τ do on my data?", "Start a run", "Take a lesson", "Explore", "Tokens", "Compare 6")
+ON_HOME = ("What do λ and τ do on my data?", "Start a run", "Take a lesson", "Explore", "Tokens", "Compare 6 runs")
 
 
 def words(app: AppTest) -> str:
@@ -527,7 +527,7 @@ def test_a_run_at_its_collapse_line_says_what_the_geometry_says(
 
 @pytest.mark.parametrize(
     ("probed", "reported"),
-    [({}, "the classes are not separated"), ({"train_rows": 80.0}, "below its collapse line: it has covered")],
+    [({}, "the classes are not separated"), ({"train_rows": 80.0}, "below its collapse line: it has fallen")],
 )
 def test_a_run_that_predicts_one_class_is_not_said_to_learn_unless_a_probe_predicts(
     opened: Pages,
@@ -985,7 +985,7 @@ class TestLink:
 def test_home_plays_any_of_the_replays(opened: Pages) -> None:
     app = opened("home")
     ours, theirs = (read_replay(SHIPPED[name].path).separations[-1] for name in ("ce-scl", "ce"))
-    assert f"Last frame: {ours:.2f}, CE: {theirs:.2f}" in words(app)
+    assert f"it is {ours:.2f} here and {theirs:.2f} for CE" in words(app)
     assert SHIPPED["ce-scl"].about in words(app)
     next(group for group in app.get("button_group") if group.label == "Replay").set_value("collapsed").run()
     assert not app.exception
@@ -997,7 +997,7 @@ def test_home_plays_any_of_the_replays(opened: Pages) -> None:
 
 def test_as_many_replays_as_fit_are_compared_in_one_press(opened: Pages, folder: Path) -> None:
     app = opened("home")
-    button(app, "Compare 6").click().run()
+    button(app, "Compare 6 runs").click().run()
     assert not app.exception
     assert not app.warning
     names = ["ce", "ce-scl", *(name for name in SHIPPED if name not in ("ce", "ce-scl"))][:MOST_RUNS]

@@ -230,7 +230,7 @@ ENTRIES = (
         "positives",
         4,
         N_("Positives at a fixed batch size"),
-        N_("Does contrast help three classes less than two because an anchor has fewer positives?"),
+        N_("An anchor has fewer positives among three classes than among two. Does contrast help less?"),
         N_("a Korean review of Gunel et al. 2021, on why MNLI does not gain"),
         lambda _: (setting_axis("task.sampler", "class_balanced", "two_classes"), objectives("ce", "ce-scl")),
         settings={"task.id": "nli", "batch_size": 24, "steps": 120},

@@ -307,7 +307,7 @@ ENTRIES = (
         published=(
             Published(
                 (N_("Method"), N_("Top-1 accuracy")),
-                ((N_("DSCL and self-distillation"), "57.7"), (N_("The same in an ensemble"), "59.7")),
+                ((N_("DSCL and self-distillation"), "57.7"), (N_("An ensemble of these"), "59.7")),
                 N_("ImageNet-LT, a thousand classes; percent"),
                 "Xuan & Zhang, AAAI 2024, arXiv:2403.06151",
             ),
@@ -322,7 +322,7 @@ ENTRIES = (
             "The paper trains on images of a thousand classes, contrast first and the classifier afterwards, with "
             "a memory queue and self-distillation. Here contrast and cross-entropy train together on film "
             "reviews: 540 negative rows, and 540, 54 or 10 positive ones. The bundled tasks with more classes are "
-            "too small: at an imbalance of 50, news topics would keep one row of its last class. CE + SCL "
+            "too small: at an imbalance of 50, the last class of news topics would keep one row. CE + SCL "
             "contrasts the same two views at the same τ as CE + DSCL."
         ),
         measure="tail_recall",

@@ -94,7 +94,7 @@ class HubRequest(Section):
         Field(
             ge=10,
             default_factory=lambda: settings().max_rows,
-            title=N_("Rows of each split"),
+            title=N_("Maximum rows per split"),
             description=N_(
                 "Maximum number of rows read from each split, in shuffled order so that every class occurs."
             ),
@@ -302,7 +302,7 @@ _ENTRIES = (
     HubEntry(
         "tnews",
         "TNEWS",
-        N_("Fifteen topics of headlines."),
+        N_("News headlines of fifteen topics."),
         "CLUE, Xu et al. 2020, arXiv:2004.05986",
         {
             "repository": "clue/clue",

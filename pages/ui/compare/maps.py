@@ -105,8 +105,8 @@ def about(runs: Sequence[RunFrames], spec: MapSpec, wanted: MapSpec, turns: Sequ
     if counts:
         low, high = f"{min(counts):,}", f"{max(counts):,}"
         how = _(
-            "Each map is rotated or mirrored to match the first on their {count} common examples, once for all "
-            "frames and without stretching. Hovering an example highlights it on every map.",
+            "Every map is rotated or mirrored, never stretched, to match the first on the {count} examples they "
+            "share; all its frames are turned alike. Hovering an example highlights it on every map.",
             count=low if low == high else _("{low} to {high}", low=low, high=high),
         )
         words.append(how)

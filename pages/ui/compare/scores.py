@@ -127,8 +127,8 @@ def overview(store: Store, runs: Sequence[Compared]) -> bool:
         _table(pd.DataFrame(settings), pinned=SETTING)
         st.caption(
             _(
-                "All other settings are equal, or differ only because these do. Defaults of a part that only some runs "
-                "have are left out; – means that a run has no such setting."
+                "All other settings are the same or follow from these. Defaults of a component that only some runs "
+                "have are not listed; – means that a run has no such setting."
             )
         )
     else:
@@ -310,9 +310,9 @@ def _seeds(group: SeedGroup, runs: Sequence[Compared]) -> int:
 def _legend(found: Scores, runs: Sequence[Compared]) -> str:
     words = [
         _(
-            "↑ higher is better, ↓ lower is better. ★ marks the best score of a row, or the best mean over seeds, if "
-            "all columns have the same seeds; the difference may still be chance. Test scores have no ★: choose a run "
-            "by its validation scores, then report its test scores."
+            "↑ higher is better, ↓ lower is better. ★ marks the best score of a row; means over seeds are marked only "
+            "if all columns have the same seeds. The difference may still be chance. Test scores have no ★: choose a "
+            "run by its validation scores, then report its test scores."
         )
     ]
     if found.rows_differ:

@@ -35,8 +35,8 @@ def start_card(engine: Engine) -> None:
     with st.container(border=True, key="experiment.surface"):
         title = _("What do λ and τ do?")
         about = _(
-            "Train a grid of temperature τ by weight λ at once, in about a minute: the last block only, for {steps} "
-            "steps on up to {rows} texts.",
+            "Train one short run for each pair of temperature τ and weight λ, all side by side in about a minute: "
+            "the last block only, for {steps} steps on up to {rows} texts.",
             steps=STEPS,
             rows=TRAIN_ROWS,
         )

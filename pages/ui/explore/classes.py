@@ -48,15 +48,15 @@ def classes(frames: Frames, number: int, scores: ExampleScores) -> tuple[int, ..
         by_class["Concentration"].append(float(lengths[label]) if centroids.present[label] else np.nan)
     _recalls(frames, scores)
     text_table(by_class, height=320, classes=probe.classes, label=N_("Classes"))
-    st.caption(_("Concentration: length of the mean normalised vector, 1 if all vectors point the same way."))
+    st.caption(_("Concentration: length of the mean of the normalised vectors, 1 if all vectors point the same way."))
     smallest = np.argsort(np.where(np.isfinite(margin), margin, np.inf))[:12]
     rows = [int(row) for row in smallest if np.isfinite(margin[row])]
     if rows:
         st.markdown(_("**Smallest margins**"))
         st.caption(
             _(
-                "Cosine to the centroid of its own class, computed without the example, minus the highest cosine "
-                "to another centroid. Below 0 the example lies closer to another class."
+                "The margin is an example's cosine to the centroid of its class, computed without the example, minus "
+                "its highest cosine to another centroid. Below 0 the example lies closer to another class."
             )
         )
         first_columns: dict[str, list[Cell]] = {N_("Margin"): [float(margin[row]) for row in rows]}
@@ -100,8 +100,8 @@ def _recalls(frames: Frames, scores: ExampleScores) -> None:
         st.caption(_("Head and tail are the thirds of the classes with the most and with the fewest training rows."))
     st.caption(
         _(
-            "Recall is the fraction of a class's texts that are predicted right: of validation texts at this frame, "
-            "of test texts at the end of the run. Intervals are 95% Wilson intervals."
+            "Recall is the fraction of a class's texts that are predicted correctly: validation texts at this frame, "
+            "and test texts at the end of the run. Intervals are 95% Wilson intervals."
         )
     )
 
@@ -129,7 +129,7 @@ def _confusion(frames: Frames, scores: ExampleScores) -> tuple[int, ...] | None:
     key = f"explore.confusion.{frames.run.id}"
     cell = cell_table(heads, heads, cells, label=_("Confusion matrix"), corner=corner, key=key)
     with st.container(horizontal=True, vertical_alignment="center"):
-        words = [_("Press a cell to select its examples on the map. Colour is the fraction of the row.")]
+        words = [_("Press a cell to select its examples on the map. The shade is the share of the row.")]
         if len(names) > SEEN_CLASSES:
             words.append(_("Scroll to see all {classes} classes.", classes=len(names)))
         st.caption(sentences(words), width="stretch")

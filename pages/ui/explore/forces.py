@@ -196,7 +196,7 @@ def forces(frames: Frames, acting: BatchForces) -> None:
         st.caption(
             _(
                 "No text is selected, so the anchor is the text with the highest loss in this batch. Click a point "
-                "on the map to choose another. The anchor is the point between four short lines."
+                "on the map to choose another. Four short lines mark the anchor."
             )
         )
     if not found.has_positive[place]:

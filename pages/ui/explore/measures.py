@@ -53,9 +53,9 @@ def measures(frames: Frames, number: int) -> bool:
     if not found and not wanted:
         st.caption(
             _(
-                "Computes linear SVM, 1-NN, cluster agreement with labels, alignment, uniformity, silhouette and "
-                "effective rank of the validation texts at up to 24 frames. Takes seconds to minutes; results are "
-                "stored."
+                "Measures accuracy of a linear SVM and of 1-NN, agreement of clusters with labels, alignment, "
+                "uniformity, silhouette and effective rank of the validation texts at up to 24 frames. Takes seconds "
+                "to minutes; results are stored."
             )
         )
         if st.button(_("Measure this run"), icon=":material/straighten:", key="explore.measure"):
@@ -124,9 +124,9 @@ def draw_plane(paths: Mapping[str, Path], *, key: str) -> None:
     live_figure(plane_figure(paths, revision=key), key=key, height=HEIGHT_PX, description=description)
     st.caption(
         _(
-            "Normalised vectors of the validation texts, from the first frame (circle) to the last (arrow). Lower is "
-            "better on both axes: texts of one class close together, and all texts spread out. Source: Wang & Isola "
-            "2020."
+            "Normalised vectors of the validation texts, from the first frame (circle) to the last (arrow). The "
+            "lower left is best: texts of one class are close together, and all texts are spread out. Source: Wang & "
+            "Isola 2020."
         )
     )
 

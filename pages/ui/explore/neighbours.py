@@ -65,7 +65,7 @@ def choose_near(frames: Frames, number: int, anchor: int | None) -> NearOne | No
 def neighbours(frames: Frames, scores: ExampleScores, found: NearOne | None, selected: int) -> None:
     """Draw the neighbours of the anchor. Args: selected: the number of selected examples."""
     if found is None:
-        st.caption(_("Click a point to see its nearest neighbours, in all dimensions of this frame."))
+        st.caption(_("Click a point to see its nearest neighbours, in the full embedding space at this frame."))
         return
     probe, rows, anchor = frames.probe, found.rows, found.anchor
     if selected > 1:

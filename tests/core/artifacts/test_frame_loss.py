@@ -25,7 +25,7 @@ def test_a_plain_run_is_shown_exactly() -> None:
     assert (found.temperature, found.own, found.source) == (0.2, True, "vectors")
     assert found.remarks == ()
     assert found.batch_size == 12
-    assert found.about == "Supervised contrastive (L_out), τ 0.2: the contrastive loss of this run at step 8."
+    assert found.about == ("The contrastive loss of this run at step 8 is Supervised contrastive (L_out), τ 0.2.")
 
 
 def test_variant_and_temperature_are_those_of_the_frames_step() -> None:

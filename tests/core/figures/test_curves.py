@@ -184,7 +184,7 @@ def test_the_reference_lines_are_drawn_when_they_are_known() -> None:
 class TestCosine:
     def test_it_says_which_terms_on_which_block_and_how_often(self) -> None:
         figure = drawn(made_steps(21))
-        assert titles(figure)[2] == "Gradient norm (single terms: block 6 only)"
+        assert titles(figure)[2] == "Gradient norm (CE and SCL: block 6 only)"
         assert titles(figure)[3] == "Cosine between CE and SCL gradients, block 6"
         cosine = trace_named(figure, "cosine on block 6, every 5 steps")
         assert (cosine["x"], cosine["y"], cosine["yaxis"]) == ([1, 6, 11, 16, 21], [0.3] * 5, "y4")
@@ -275,5 +275,5 @@ def test_neural_collapse_has_a_panel_where_it_was_measured() -> None:
     assert titles(figure)[-2:] == ["Neural collapse on validation", "Learning rate"]
     assert trace_named(figure, "NC1: variance within classes")["y"] == pytest.approx([2, 2 / 11], rel=1e-4)
     # A logarithmic axis has no 0.
-    assert trace_named(figure, "NC4: predictions that are not the nearest class mean")["y"] == [None, 1.0]
+    assert trace_named(figure, "NC4: share of predictions other than the class of the nearest mean")["y"] == [None, 1.0]
     assert "Neural collapse on validation" not in titles(drawn(made_steps(20), [made_evaluation(0)]))

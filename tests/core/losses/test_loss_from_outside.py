@@ -74,7 +74,7 @@ def test_its_curve_has_its_name_and_its_colour() -> None:
 def test_its_forces_are_its_gradient_and_how_they_spread_is_told_without_a_temperature() -> None:
     config = parse_config({"phases": [{"steps": 4, "objective": OBJECTIVE}]})
     shown = shown_contrast(config, 2, None, 6)
-    assert shown.about == "Triplet: the contrastive loss of this run at step 2."
+    assert shown.about == "The contrastive loss of this run at step 2 is Triplet."
     # With equal class sizes, the mean over triplets is the mean over anchors. Each text is an anchor and a candidate.
     z = torch.nn.functional.normalize(torch.randn(6, 4, generator=torch.Generator().manual_seed(0)).double(), dim=1)
     labels = torch.tensor([0, 0, 1, 1, 2, 2])
