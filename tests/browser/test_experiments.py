@@ -83,6 +83,7 @@ def test_hostile_levels_are_text_in_the_map_and_in_a_report_that_is_printed_and_
     assert messages == []
 
 
+@pytest.mark.slow
 def test_the_maps_of_a_surface_lie_in_a_grid_and_move(
     page: Page, server: Server, draft: Callable[..., RunConfig], tmp_path: Path
 ) -> None:

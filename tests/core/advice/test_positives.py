@@ -88,7 +88,7 @@ def test_77_classes_in_a_batch_of_32() -> None:
     assert expected_positives(counts, 32, "class_balanced") == [1.0] * 77
 
 
-@each("views", [1, 2, 3])
+@each("views", [1, 3])
 @each(("counts", "batch_size"), [((30, 10), 4), ((9, 9, 6), 6), ((8,) * 12, 8)])
 @each("sampler", SAMPLERS)
 def test_several_views(counts: tuple[int, ...], batch_size: int, views: int, sampler: str) -> None:

@@ -109,8 +109,7 @@ def loss_by_loops(stage: Stage, setting: Setting, points: np.ndarray, class_vect
     return weight * contrast() + ((1 - weight) * ce() if weight < 1 else 0.0)
 
 
-@each("layout", ["random", "imbalanced"])
-@each("weight", [1.0, 0.6])
+@each(("weight", "layout"), [(1.0, "random"), (0.6, "imbalanced")])
 @each(("space", "loss"), TRUE_GRADIENT)
 def test_loss_and_gradient_are_those_of_a_slow_loop(space: str, loss: str, weight: float, layout: str) -> None:
     stage, setting = stage_of(space, layout), Setting(loss=loss, weight=weight, temperature=0.4)
