@@ -25,7 +25,7 @@ from pages.ui.address import ON, Compare, Explore
 from pages.ui.compare.picking import Compared
 from pages.ui.parts import escaped, missing_weights
 from pages.ui.text_table import csv_button
-from pages.ui.waiting import complete_since, draw_job, ensure_job, job_of, retry, start_job
+from pages.ui.waiting import complete_since, draw_job, ensure_job, job_of, start_job
 
 ABOUT = N_(
     "Misspells, deletes, replaces, swaps or duplicates words of up to {count} test texts, and changes tokens and "
@@ -162,10 +162,7 @@ def moves(texts: Sequence[Input], encoder: str) -> None:
             )
         )
         if st.button(_("Measure changed texts"), icon=":material/spellcheck:", key="data.moves"):
-            if job is None:
-                start_job("distances", request, N_("Changed texts in {encoder}"), encoder=encoder)
-            else:
-                retry(job)
+            start_job("distances", request, N_("Changed texts in {encoder}"), encoder=encoder)
         return
     rows = [
         {

@@ -5,7 +5,6 @@ from __future__ import annotations
 import html
 import json
 from collections.abc import Mapping, Sequence
-from functools import partial
 from pathlib import Path
 
 import streamlit as st
@@ -25,17 +24,15 @@ from core.tasks.dataset import Input
 from core.tasks.survey import length_summary, word_counts
 from core.texts.preview import text_views
 from core.texts.segments import Mark, Segment, ViewPreview, segments_of
-from core.workers import JobRecord
 from core.workers.limits import check_model
 from pages.ui import state
 from pages.ui.live_figure import live_figure
 from pages.ui.parameter_widget import parameter_widget
 from pages.ui.parts import escaped
 from pages.ui.reads import cached
-from pages.ui.waiting import cancel_button, follow_job, job_of, retry, start_job
+from pages.ui.waiting import draw_job, job_of, start_job
 
 JOB = "tokens"
-POLL_S = 1.0
 DEFAULT_LENGTH = EncoderConfig().max_length
 
 
@@ -108,25 +105,13 @@ def _counts(encoder: str, texts: list[Input]) -> TokenCounts | None:
         return _counted(encoder, str(file), Path(file).stat().st_mtime_ns, texts)
     request = json.loads(json.dumps({"encoder": encoder, "texts": texts}))
     job = job_of(JOB, request)
-    if job is None:
+    if job is not None and job.status == Status.FINISHED:
+        return TokenCounts(tuple(job.result["counts"]), float(job.result["unknown_share"]))
+    if not draw_job(JOB, request):
         st.caption(_("The tokenizer of this encoder is not downloaded yet, so lengths are in words."))
         if st.button(_("Download it and count"), icon=":material/download:"):
             start_job(JOB, request, N_("Tokens of {encoder}"), encoder=encoder)
-        return None
-    if job.status == Status.FINISHED:
-        return TokenCounts(tuple(job.result["counts"]), float(job.result["unknown_share"]))
-    if job.active:
-        st.fragment(follow_job, run_every=POLL_S)(job.id, partial(_going_on, "lengths.cancel", ":material/close:"))
-        return None
-    st.caption(escaped(job.message or _("Counting was {status}.", status=_(str(job.status)))))
-    if st.button(_("Try again"), icon=":material/refresh:", key="lengths.again"):
-        retry(job)
     return None
-
-
-def _going_on(key: str, icon: str | None, job: JobRecord) -> None:
-    st.caption(f"{escaped(job.message or _('Starting'))} …")
-    cancel_button(job, key, icon)
 
 
 @cached(16, spinner=N_("Counting tokens"))
@@ -216,16 +201,10 @@ def _round_trip(text: Input, preview: ViewPreview) -> None:
         texts = _sides(text)
         request = {**settings, "texts": texts, "seed": state.session_value("views.draw", lambda: 0)}
         job = job_of("translate", request)
-        if job is None:
-            if st.button(_("Translate there and back"), icon=":material/translate:"):
-                start_job("translate", request, N_("Back-translation of {text}"), text=quote_value(texts[0]))
-            return
-        if job.active:
-            st.fragment(follow_job, run_every=POLL_S)(job.id, partial(_going_on, "views.cancel", None))
-        elif job.status == Status.FINISHED:
+        if job is not None and job.status == Status.FINISHED:
             sides = [segments_of(*both) for both in zip(texts, job.result["texts"], strict=True)]
             st.html("<br>↔ ".join("".join(map(_piece, side)) for side in sides))
-        else:
-            st.warning(escaped(job.message or _("The translation was {status}.", status=_(str(job.status)))))
-            if st.button(_("Try again"), key="views.again"):
-                retry(job)
+        elif not draw_job("translate", request) and st.button(
+            _("Translate there and back"), icon=":material/translate:"
+        ):
+            start_job("translate", request, N_("Back-translation of {text}"), text=quote_value(texts[0]))

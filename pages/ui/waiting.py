@@ -84,7 +84,7 @@ def draw_job(kind: str, request: dict[str, Any]) -> bool:
     if job is None:
         return False
     if job.active:
-        st.fragment(follow_job, run_every=FOLLOW_S)(job.id, lambda job: _draw_active_job(job, job.label))
+        st.fragment(follow_job, run_every=FOLLOW_S)(job.id)
         return True
     if job.status != Status.FINISHED:
         st.warning(escaped(job.message or _("The job was {status}.", status=_(str(job.status)))))
@@ -108,14 +108,14 @@ def retry(job: JobRecord) -> None:
         st.rerun()
 
 
-def cancel_button(job: JobRecord, key: str, icon: str | None = ":material/close:") -> None:
+def cancel_button(job: JobRecord, key: str) -> None:
     """Draw the button that cancels a job of this visitor."""
-    if visitor().may_change(job.owner) and st.button(_("Cancel"), key=key, icon=icon):
+    if visitor().may_change(job.owner) and st.button(_("Cancel"), key=key, icon=":material/close:"):
         reads.jobs().cancel(job.id)
         st.rerun()
 
 
-def follow_job(job_id: str, draw: Callable[[JobRecord], None]) -> None:
+def follow_job(job_id: str) -> None:
     """Draw an active job. It is a fragment, which reruns the page once the job has ended or was removed."""
     try:
         job = reads.jobs().job(job_id)
@@ -123,7 +123,7 @@ def follow_job(job_id: str, draw: Callable[[JobRecord], None]) -> None:
         st.rerun()
     if not job.active:
         st.rerun()
-    draw(job)
+    _draw_active_job(job, job.label)
 
 
 def _draw_active_job(job: JobRecord, label: Text) -> None:

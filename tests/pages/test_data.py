@@ -606,7 +606,7 @@ def test_a_translation_that_was_forgotten_has_the_page_drawn_again(
     def page() -> None:
         from pages.ui.waiting import follow_job
 
-        follow_job("a" * 12, print)
+        follow_job("a" * 12)
 
     reruns: list[str] = []
     monkeypatch.setattr("pages.ui.waiting.st.rerun", lambda: (reruns.append("app"), st.stop()))

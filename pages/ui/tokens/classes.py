@@ -14,7 +14,7 @@ from core.tasks.listing import csv_file
 from pages.ui.address import Tokens
 from pages.ui.bound import bound
 from pages.ui.parts import escaped
-from pages.ui.text_table import csv_button
+from pages.ui.text_table import csv_button, truncate
 from pages.ui.tokens import reads
 from pages.ui.tokens.reads import TokenRun
 from pages.ui.tokens.source import Settings
@@ -77,7 +77,7 @@ def _selected(known: TokenRun, chosen: Settings, label: int | None, found: WordS
     classes = known.probe.classes
     rows = found.rows if label is None else found.of_class(label)
     if rows:
-        table: dict[str, list[Any]] = {WORD: [_short(row.word) for row in rows]}
+        table: dict[str, list[Any]] = {WORD: [truncate(row.word, WORD_CHARS) for row in rows]}
         if label is None:
             table |= {
                 LIFT: [row.lift for row in rows],
@@ -143,7 +143,7 @@ def _changes(known: TokenRun, chosen: Settings, moved: Sequence[WordChange]) -> 
     changed = [change for change in moved if change.change]
     if changed:
         table: dict[str, list[Any]] = {
-            WORD: [_short(change.word) for change in changed],
+            WORD: [truncate(change.word, WORD_CHARS) for change in changed],
             CHANGE: [change.change for change in changed],
             "Before": [change.before for change in changed],
             "After": [change.after for change in changed],
@@ -178,7 +178,3 @@ def _changes(known: TokenRun, chosen: Settings, moved: Sequence[WordChange]) -> 
 def _csv(what: str, label: str, records: list[dict[str, str]], name: str) -> None:
     key, empty = f"tokens.csv.{what}", not records
     csv_button(label, lambda: csv_file(records), f"{name}.csv", key=key, disabled=empty, on_click="ignore")
-
-
-def _short(word: str) -> str:
-    return word if len(word) <= WORD_CHARS else f"{word[: WORD_CHARS - 2]} …"

@@ -26,7 +26,7 @@ from core.tasks.listing import csv_file
 from pages.ui.bound import nearest
 from pages.ui.live_figure import live_figure
 from pages.ui.parts import escaped, missing_weights
-from pages.ui.text_table import csv_button
+from pages.ui.text_table import csv_button, truncate
 from pages.ui.tokens.reads import Reading, TokenRun
 from pages.ui.tokens.source import Settings
 from pages.ui.waiting import draw_job, start_job
@@ -157,7 +157,7 @@ def _verdict(reading: Reading, found: Deletions, classes: tuple[str, ...]) -> st
     if not flips:
         return sentences([said, _("Deleting any single word does not change this.")])
     words = join_list(
-        with_more(f"**{escaped(_short(reading.words[w]))}**", escaped(classes[int(found.deleted[w].argmax())]))
+        with_more(f"**{escaped(truncate(reading.words[w], 40))}**", escaped(classes[int(found.deleted[w].argmax())]))
         for w in flips[:FLIPS_SHOWN]
     )
     if len(flips) > FLIPS_SHOWN:
@@ -226,7 +226,7 @@ def _table(
     predicted = [known.probe.classes[label] for label in found.deleted.argmax(1)]
     table = pd.DataFrame(
         {
-            WORD: [_short(word) for word in reading.words],
+            WORD: [truncate(word, 40) for word in reading.words],
             ATTENTION: attention,
             RANK: ranks[0],
             DROP: effects,
@@ -267,7 +267,3 @@ def _table(
             key="tokens.deletions.csv",
             on_click="ignore",
         )
-
-
-def _short(word: str) -> str:
-    return word if len(word) <= 40 else f"{word[:38]} …"
