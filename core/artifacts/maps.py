@@ -169,7 +169,7 @@ def job(request: dict[str, Any], store_folder: Path, progress: Progress) -> dict
     Raises: ConfigError for an invalid request, StoreError for frames that cannot be read or maps that cannot be
         written.
     """
-    spec, layers_at = MapSpec.from_dict(request.get("spec") or {}), request.get("layers_at")
+    spec, layers_at = MapSpec(**(request.get("spec") or {})), request.get("layers_at")
     if layers_at is not None and (not isinstance(layers_at, int) or isinstance(layers_at, bool)):
         raise ConfigError("layers_at", layers_at, "give a step, or nothing for the maps of all steps.")
     with closing(Store(store_folder)) as store:

@@ -18,11 +18,10 @@ from core.events import VALIDATION
 from core.messages import Message
 from core.representation.clusters import cluster
 from core.representation.metrics import frame_measures
+from core.representation.projections.sequence import keyframes
 from core.store import RunRecord, Store
 from core.workers import Progress
 
-# Measures are computed for at most this many frames, including the first and the last; clusters for all frames.
-MEASURED_FRAMES = 24
 # Maximum number of pairs read from a similarity task, spaced evenly over its rows.
 PAIRS_MAX = 1_000
 TRAINING_MEASURES = "training-measures.safetensors"
@@ -89,13 +88,6 @@ def measures_path(run_folder: Path, attempt: int, step: int) -> Path:
     return numbered(run_folder / f"measures-{attempt}", step)
 
 
-def measured_steps(planned: Sequence[int], present: Sequence[int]) -> tuple[int, ...]:
-    """Return the steps to measure: evenly spaced over the planned frames, plus the last frame present."""
-    places = np.linspace(0, len(planned) - 1, min(MEASURED_FRAMES, len(planned))).round().astype(int)
-    chosen = {planned[place] for place in places}
-    return tuple(step for step in present if step in chosen or step == present[-1])
-
-
 def read_measures(run_folder: Path, attempt: int, step: int) -> FrameMeasures | None:
     """Return the measures of a frame, or None before they are computed."""
     return read(FrameMeasures, measures_path(run_folder, attempt, step))
@@ -112,7 +104,8 @@ def job(request: dict[str, Any], store_folder: Path, progress: Progress) -> dict
     with closing(Store(store_folder)) as store:
         run = run_from_request(store, request)
         steps = readable_steps(store, run)[0]
-        chosen = set(measured_steps(run.config.probe.frame_steps or steps, steps))
+        # Clusters are computed for all frames.
+        chosen = set(keyframes(run.config.probe.frame_steps or steps, steps, ended=True))
         for done, step in enumerate(spread_out(steps)):
             progress(done, len(steps), Message("Measuring the frame of step {step}", step=step))
             measure(store, run, step, whole=step in chosen)

@@ -6,8 +6,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from core.errors import quote_value
-
 # Pseudo-examples added for every word, in the proportions of the classes, so that rare words get no extreme lift.
 PRIOR_EXAMPLES = 1.0
 AT_LEAST = 3
@@ -91,15 +89,7 @@ def word_statistics(
         selected: for each example, the positions of the selected words, e.g. its top k.
         labels: N classes, 0 to classes − 1.
         at_least: ≥ 1; words selected in fewer examples are left out.
-    Raises: ValueError naming the argument, its value and what is expected.
     """
-    _check_at_least(at_least)
-    _check_positions("selected", words, selected)
-    if len(labels) != len(words):
-        raise ValueError(f"labels has {len(labels)} examples: expected the {len(words)} of words")
-    wrong = next((label for label in labels if not 0 <= label < classes), None)
-    if wrong is not None:
-        raise ValueError(f"labels: {quote_value(wrong)} is among them: expected 0 to {classes - 1}")
     of_label = Counter(int(label) for label in labels)
     examples = tuple(of_label[label] for label in range(classes))
     folded = _folded(words)
@@ -133,11 +123,7 @@ def selection_changes(
         words: the words of each of N examples as written; they are counted case-folded.
         before, after: for each example, the positions of the selected words at two steps.
         at_least: ≥ 1; words selected in fewer examples both before and after are left out.
-    Raises: ValueError naming the argument, its value and what is expected.
     """
-    _check_at_least(at_least)
-    _check_positions("before", words, before)
-    _check_positions("after", words, after)
     folded, one_class = _folded(words), [0] * len(words)
     (occurs,) = _counted(folded, None, one_class, 1)
     (old,), (new,) = _counted(folded, before, one_class, 1), _counted(folded, after, one_class, 1)
@@ -162,17 +148,3 @@ def _counted(
     for number, (of_text, label) in enumerate(zip(words, labels, strict=True)):
         found[label].update(set(of_text) if positions is None else {of_text[place] for place in positions[number]})
     return found
-
-
-def _check_at_least(at_least: int) -> None:
-    if at_least < 1:
-        raise ValueError(f"at_least = {quote_value(at_least)}: expected 1 or more")
-
-
-def _check_positions(name: str, words: Sequence[Sequence[str]], positions: Sequence[Sequence[int]]) -> None:
-    if len(positions) != len(words):
-        raise ValueError(f"{name} has {len(positions)} examples: expected the {len(words)} of words")
-    for of_text, chosen in zip(words, positions, strict=True):
-        outside = next((place for place in chosen if not 0 <= place < len(of_text)), None)
-        if outside is not None:
-            raise ValueError(f"{name}: {quote_value(outside)} is among them: expected 0 to {len(of_text) - 1}")

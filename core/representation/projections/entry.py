@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Literal, Protocol
 
 from core.errors import ConfigError
@@ -109,7 +109,7 @@ class MapSpec:
     Attributes:
         dims: 2 or 3.
         mode: "each" fits the frames one after another, "once" fits the last one and places the others on its map.
-        parameters: (name, value) pairs; missing ones get their defaults.
+        parameters: (name, value) pairs; missing ones get their defaults. JSON gives a mapping.
     Raises: ConfigError for an invalid field.
     """
 
@@ -128,13 +128,7 @@ class MapSpec:
             raise ConfigError("mode", self.mode, "{map} has {modes}.", map=entry.label, modes=modes)
         if not isinstance(self.seed, int) or isinstance(self.seed, bool) or not 0 <= self.seed <= MOST_SEED:
             raise ConfigError("seed", self.seed, "give a whole number from 0 to {most}.", most=MOST_SEED)
-        try:
-            pairs = dict(self.parameters)
-        except (TypeError, ValueError):
-            raise ConfigError("parameters", self.parameters, "give pairs of a name and a value.") from None
-        if len(pairs) < len(self.parameters):
-            raise ConfigError("parameters", self.parameters, "give each name once.")
-        known = check_parameters(entry.label, entry.parameters, pairs, ())
+        known = check_parameters(entry.label, entry.parameters, dict(self.parameters), ())
         object.__setattr__(self, "parameters", tuple((p.name, known[p.name]) for p in entry.parameters))
 
     @property
@@ -153,28 +147,5 @@ class MapSpec:
         return f"{self.method}-{self.dims}d-{self.mode}-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the JSON form."""
-        return {
-            "method": self.method,
-            "dims": self.dims,
-            "mode": self.mode,
-            "parameters": self.settings,
-            "seed": self.seed,
-        }
-
-    @classmethod
-    def from_dict(cls, given: Mapping[str, Any]) -> MapSpec:
-        """Build a spec from its JSON form; absent fields get their defaults.
-
-        Raises: ConfigError for an unknown field or an invalid value.
-        """
-        if not isinstance(given, Mapping):
-            raise ConfigError("map", given, "give an object with method, dims, mode, parameters and seed.")
-        fields = ("method", "dims", "mode", "parameters", "seed")
-        unknown = sorted(str(name) for name in given if name not in fields)
-        if unknown:
-            raise ConfigError(unknown[0], given.get(unknown[0]), "a map has the fields {fields}.", fields=tuple(fields))
-        parameters = given.get("parameters", {})
-        if not isinstance(parameters, Mapping):
-            raise ConfigError("parameters", parameters, "give an object with names and values.")
-        return cls(**{**given, "parameters": tuple(parameters.items())})
+        """Return the fields, of which `MapSpec(**fields)` makes the spec again, also after a round trip by JSON."""
+        return asdict(self) | {"parameters": self.settings}

@@ -10,7 +10,6 @@ import pandas as pd
 import streamlit as st
 
 from core.artifacts.maps import run_request
-from core.artifacts.measures import measured_steps
 from core.artifacts.seeds import SCORES, Measure, SeedGroup, Spread, scores_over_seeds
 from core.config.compare import config_differences
 from core.config.score_source import PROBE_ROWS, scored_evaluations
@@ -22,6 +21,7 @@ from core.figures.plane import Path
 from core.messages import ENGLISH, N_, _, in_language, join_list, ngettext, sentences
 from core.quantities import percent
 from core.representation.metrics import METRICS
+from core.representation.projections.sequence import keyframes
 from core.store import ExperimentRun, Store
 from core.tasks.listing import csv_file
 from pages.ui.address import Compare
@@ -155,7 +155,7 @@ def overview(store: Store, runs: Sequence[Compared]) -> bool:
         if one.frames is None or not one.run.status.ended:
             continue
         steps = one.frames.numbers
-        if {*measured_steps(one.config.probe.frame_steps or steps, steps)} <= paths[one.name].keys():
+        if {*keyframes(one.config.probe.frame_steps or steps, steps, ended=True)} <= paths[one.name].keys():
             continue
         label = _("Measuring {run}", run=one.name)
         busy = ensure_job("measures", run_request(one.run), label, since=complete_since(one.run)) or busy

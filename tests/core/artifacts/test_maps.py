@@ -23,7 +23,7 @@ from core.artifacts.maps import (
     run_request,
     steps_source,
 )
-from core.artifacts.measures import FrameMeasures, measured_steps, read_measures, spread_out
+from core.artifacts.measures import FrameMeasures, read_measures, spread_out
 from core.artifacts.measures import job as measure
 from core.errors import ConfigError, RunNotFoundError, StoreError
 from core.representation import representation_metrics
@@ -186,14 +186,6 @@ def test_measures_are_those_of_the_validation_texts_and_clusters_are_numbered_as
 
     monkeypatch.setattr(Store, "embeddings", never)
     assert measure(run_request(run), store.folder, silent) == first
-
-
-def test_at_most_24_frames_are_measured_and_all_have_clusters() -> None:
-    planned = tuple(range(0, 500, 5))
-    chosen = measured_steps(planned, planned)
-    assert len(chosen) == 24
-    assert {0, 495} <= set(chosen)
-    assert measured_steps(planned, planned[:31])[-1] == 150
 
 
 @each("count", [1, 2, 3, 7, 24, 100])

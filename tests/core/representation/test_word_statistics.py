@@ -113,29 +113,3 @@ class TestChanges:
         expected = {w for w in old | new if old.get(w, 0) >= least or new.get(w, 0) >= least}
         assert {row.word for row in found} == expected
         assert all((row.before, row.after) == (old.get(row.word, 0), new.get(row.word, 0)) for row in found)
-
-
-@each(
-    ("change", "message"),
-    [
-        ({"selected": [[0]]}, "selected has 1 examples: expected the 4 of words"),
-        ({"labels": [0]}, "labels has 1 examples: expected the 4 of words"),
-        ({"labels": [0, 1, 2, 0]}, "labels: 2 is among them: expected 0 to 1"),
-        ({"selected": [[0], [0], [3], []]}, "selected: 3 is among them: expected 0 to 2"),
-        ({"selected": [[0], [0], [-1], []]}, "selected: -1 is among"),
-        ({"at_least": 0}, "at_least = 0: expected 1 or more"),
-    ],
-)
-def test_what_does_not_fit_is_named(change: dict[str, object], message: str) -> None:
-    arguments = {"words": WORDS, "selected": SELECTED, "labels": LABELS, "classes": 2} | change
-    with pytest.raises(ValueError, match=message):
-        word_statistics(**arguments)
-
-
-def test_changes_that_do_not_fit_are_named() -> None:
-    with pytest.raises(ValueError, match="after has 1 examples"):
-        selection_changes(WORDS, SELECTED, [[0]])
-    with pytest.raises(ValueError, match="before: 9 is among"):
-        selection_changes(WORDS, [[9], [], [], []], SELECTED)
-    with pytest.raises(ValueError, match="at_least = 0"):
-        selection_changes(WORDS, SELECTED, SELECTED, at_least=0)
