@@ -121,10 +121,6 @@ class HubServer:
         repo.gated = gated or repo.gated
         return repo
 
-    def add_folder(self, kind: RepoType, name: str, folder: Path) -> Repo:
-        """Serve the files of a folder, such as a model written by `save_pretrained`."""
-        return self.add(kind, name, {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()})
-
     def repo(self, kind: RepoType, name: str) -> Repo | None:
         return self._repos.get((kind, name))
 

@@ -103,7 +103,8 @@ class TestExperiments:
         first = experiments.begin(design(draft, 3), "ada")
         with pytest.raises(EngineError, match="3 runs of your other experiments have not ended, and this one adds 3"):
             experiments.begin(design(draft, 3, first=10), "ada")
-        with pytest.raises(EngineError, match="6 runs"):
+        assert [one.id for one in experiments.table.experiments()] == [first]
+        with pytest.raises(EngineError, match="has 6 runs, but at most 5 are allowed"):
             experiments.add_seeds(first, 3)
         experiments.begin(design(draft, 3, first=10), "bob")
         experiments.stop(first)

@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import combinations
 from pathlib import Path
 from statistics import mean, stdev
 from types import SimpleNamespace
@@ -35,6 +36,7 @@ from pages.ui.compare.pair import mcnemar_sentence, pair_text
 from pages.ui.compare.picking import Compared
 from pages.ui.compare.scores import scores_csv, spread_text
 from tests.cases import each
+from tests.core.representation.test_metrics import slow_silhouette
 from tests.pages.conftest import Draft, Pages, checked
 from tests.pages.test_pages import button, made_run, words
 
@@ -474,17 +476,11 @@ def test_it_opens_on_maps_whose_heads_give_the_separation_at_the_end(opened: Ope
     ended, going = (panel["about"] for panel in maps_of(opened(runs=",".join(runs))))
     rows = Store(folder).embeddings(runs[0], 8)[:4].astype(float)  # the validation texts
     pairs: dict[bool, list[float]] = {True: [], False: []}
-    silhouettes = []
-    for i, row in enumerate(rows):
-        far: dict[bool, list[float]] = {True: [], False: []}
-        for j, other in enumerate(rows):
-            if i != j:
-                alike = LABELS[i] == LABELS[j]
-                pairs[alike].append(row @ other / np.linalg.norm(row) / np.linalg.norm(other))
-                far[alike].append(float(np.linalg.norm(row - other)))
-        own, next_class = mean(far[True]), mean(far[False])
-        silhouettes.append((next_class - own) / max(own, next_class))
-    said = f"within {mean(pairs[True]):.2f} · between {mean(pairs[False]):.2f} · silhouette {mean(silhouettes):.2f}"
+    for i, j in combinations(range(4), 2):
+        cosine = rows[i] @ rows[j] / np.linalg.norm(rows[i]) / np.linalg.norm(rows[j])
+        pairs[LABELS[i] == LABELS[j]].append(cosine)
+    silhouette = slow_silhouette(rows, np.array(LABELS[:4]))
+    said = f"within {mean(pairs[True]):.2f} · between {mean(pairs[False]):.2f} · silhouette {silhouette:.2f}"
     assert (ended, going) == (f"At step 8: {said.replace('-', '−')}", "")
 
 
@@ -548,24 +544,12 @@ def test_another_map_is_asked_for_and_pca_stands_in_for_it_until_it_is_placed(
     assert "not computed yet" not in text
 
 
-def slow_silhouette(vectors: np.ndarray, labels: Sequence[int]) -> float:
-    scores = []
-    for i, label in enumerate(labels):
-        away = {
-            c: [np.linalg.norm(vectors[i] - v) for j, v in enumerate(vectors) if labels[j] == c and j != i]
-            for c in labels
-        }
-        own, other = mean(away[label]), min(mean(of) for c, of in away.items() if c != label)
-        scores.append((other - own) / max(own, other))
-    return mean(scores)
-
-
 def test_the_separation_of_the_last_frame_has_an_interval_over_seeds(opened: Opened, made: Made, folder: Path) -> None:
     runs = [
         made(f"{name}{seed}", seed=seed, batch_size=size) for name, size in (("a", 8), ("b", 4)) for seed in (0, 1, 2)
     ]
     store = Store(folder)
-    scores = [slow_silhouette(store.embeddings(run, 8)[:4], LABELS[:4]) for run in runs[:3]]
+    scores = [slow_silhouette(store.embeddings(run, 8)[:4], np.array(LABELS[:4])) for run in runs[:3]]
     text = words(opened(runs=",".join(runs), show="maps"))
     assert re.search(rf"a0 and 2 more: {signed(mean(scores), 2)} \(.* to .*, 3 seeds\), b0 and 2 more: ", text)
     # Both have the same vectors, so nothing differs.

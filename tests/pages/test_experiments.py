@@ -197,6 +197,9 @@ class TestSetUp:
         button(app, "Start the experiment").click().run()
         [experiment] = ExperimentTable(folder).experiments()
         assert parse_design(experiment.design).base.task.id == task.id
+        assert experiment.title.startswith("Similarity scores")
+        assert app.query_params["experiment"] == experiment.id
+        assert "new" not in app.query_params
 
     def test_levels_that_are_left_out_are_not_run_but_the_baseline_is(self, opened: Pages) -> None:
         app = opened("experiments", new="few-shot")
@@ -211,33 +214,12 @@ class TestSetUp:
         assert "no difference can be significant" not in words(app)
         assert metrics(app)["New runs"] == "72"
 
-    def test_a_press_creates_the_experiment_and_opens_it(self, opened: Pages, folder: Path) -> None:
-        app = opened("experiments", new="rdrop-stages")
-        button(app, "Start the experiment").click().run()
-        [experiment] = ExperimentTable(folder).experiments()
-        assert app.query_params["experiment"] == experiment.id
-        assert "new" not in app.query_params
-        assert experiment.title == "R-Drop, one or two stages"
-
     def test_a_first_look_starts_every_cell_with_one_seed(self, opened: Pages, folder: Path) -> None:
         app = opened("experiments", new="layers")
         widget(app, "experiment.one_seed").click().run()
         [experiment] = ExperimentTable(folder).experiments()
         design = parse_design(experiment.design)
         assert (design.seeds, len(design.cells)) == ((0,), 13)
-
-    def test_a_grid_is_read_from_its_address(self, opened: Pages) -> None:
-        app = opened(
-            "experiments",
-            new="grid",
-            x="phases.0.objective.lambda",
-            xs="0.2,0.4",
-            y="phases.0.batch_size",
-            ys="8,16,32",
-            seeds="2",
-        )
-        assert not app.error
-        assert metrics(app)["New runs"] == "12"
 
     def test_layers_are_varied_by_thirds_and_by_number(self, opened: Pages, folder: Path) -> None:
         layers = "phases.0.objective.terms.supcon.layers"
@@ -437,13 +419,6 @@ class TestView:
         assert any(header.value == "\\<b\\>\\*\\*x\\*\\*\\</b\\> \\$y\\$" for header in app.header)
 
 
-def test_the_form_offers_seeds_and_a_grid(opened: Pages, folder: Path) -> None:
-    app = opened("fine_tune")
-    button(app, "Run with 5 seeds").click().run()
-    [experiment] = ExperimentTable(folder).experiments()
-    assert build(Design, json.loads(experiment.design)).seeds == (0, 1, 2, 3, 4)
-
-
 def test_a_grid_from_the_form_keeps_an_own_task_its_rows_and_its_name(opened: Pages, folder: Path) -> None:
     task = own(TaskLibrary(folder), made_rows(60))
     form = opened("fine_tune", task=task.id)
@@ -500,6 +475,7 @@ def test_seeds_from_the_form_are_called_by_the_name_of_an_own_task(opened: Pages
     button(opened("fine_tune", task=task.id), "Run with 5 seeds").click().run()
     [experiment] = ExperimentTable(folder).experiments()
     assert experiment.title.endswith(", Mine")
+    assert build(Design, json.loads(experiment.design)).seeds == (0, 1, 2, 3, 4)
 
 
 def test_compare_says_whether_two_ways_differ_by_more_than_chance(opened: Pages, begun: Any) -> None:

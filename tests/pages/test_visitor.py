@@ -162,24 +162,6 @@ class TestLimits:
         monkeypatch.setenv("SCL_SHARED", "0")
         engine.submit(draft(), "ada")
 
-    def test_an_experiment_has_no_more_runs_than_it_may(
-        self, shared: Store, draft: Any, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        from core.experiments.design import Design
-        from core.experiments.lifecycle import Experiments
-
-        monkeypatch.setenv("SCL_VISITOR_EXPERIMENT", "3")
-        experiments = Experiments(LocalEngine(shared, slots=range(0)))
-        base = draft().model_dump(mode="json")
-        with pytest.raises(EngineError, match="has 4 runs, but at most 3 are allowed"):
-            experiments.begin(Design.model_validate({"base": base, "seeds": 4}), "ada")
-        assert experiments.table.experiments() == []
-        begun = experiments.begin(Design.model_validate({"base": base, "seeds": 2}), "ada")
-        assert experiments.table.experiment(begun).owner == "ada"
-        assert {run.owner for run in shared.runs()} == {"ada"}
-        with pytest.raises(EngineError, match="has 4 runs, but at most 3 are allowed"):
-            experiments.add_seeds(begun, 2)
-
 
 class TestSignature:
     def test_only_what_this_server_signed_is_believed(

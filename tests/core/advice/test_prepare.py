@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import os
 from collections import Counter
 from collections.abc import Callable
@@ -20,7 +19,7 @@ from core.config.presets import PRESETS
 from core.errors import ConfigError, EncoderError, TaskError
 from core.tasks import load_task
 from tests.conftest import made_rows, write_csv
-from tests.core.training.made import scored_csv
+from tests.core.training.made import nli_csv, scored_csv
 
 Draft = Callable[..., RunConfig]
 
@@ -134,27 +133,6 @@ def test_a_home_folder_that_does_not_exist_is_refused(draft: Draft) -> None:
         prepare(draft(task={"path": "~no_such_person/rows.csv"}), gpu=False)
 
 
-@pytest.mark.parametrize(
-    ("given", "field", "part"),
-    [
-        ({"batch_size": 69}, "batch_size", "68 training rows; give at most 68"),
-        ({"batch_size": 1}, "batch_size", "give at least 2"),
-        ({"task": {"train_size": 4}}, "batch_size", "4 training rows"),
-        ({"task": {"train_size": 2}, "batch_size": 2}, "train_size", "no anchor has a positive"),
-        ({"task": {"train_size": 1000}}, "train_size", "give at most 68"),
-        ({"trainable": {"part": "last_blocks", "blocks": 3}}, "trainable.blocks", "has 2 blocks"),
-        ({"task": {"validation_size": 20}, "more": {"probe": {"size": 21}}}, "probe.size", "20 rows"),
-        ({"more": {"probe": {"size": 100}}}, "probe.size", "28 rows"),
-    ],
-    ids=str,
-)
-def test_what_cannot_run_is_refused(draft: Draft, given: dict[str, Any], field: str, part: str) -> None:
-    with pytest.raises(ConfigError) as caught:
-        prepare(draft(**given), gpu=False)
-    assert caught.value.field == field
-    assert part in str(caught.value)
-
-
 def test_texts_longer_than_the_encoder_reads_are_refused(draft: Draft, tiny_encoder: Path) -> None:
     def reading(tokens: int) -> RunConfig:
         return draft(more={"encoder": {"id": str(tiny_encoder), "max_length": tokens}})
@@ -205,23 +183,6 @@ def test_cross_entropy_alone_needs_no_positives(draft: Draft) -> None:
     for given in (alone, {"objective": off}):
         assert prepared(draft(batch_size=1, **given)).phases[0].batch_size == 1
     assert prepared(draft(task={"train_size": 2}, batch_size=2, **alone)).task.train_size == 2
-
-
-def nli_rows(premises: int) -> list[tuple[str, str, str]]:
-    """Return premises, each with an entailed and a contradicting sentence."""
-    return [
-        (f"film {i} was warm", text, label)
-        for i in range(premises)
-        for text, label in ((f"it was {i}", "entailment"), (f"it was not {i}", "contradiction"))
-    ]
-
-
-def nli_csv(path: Path, premises: int = 40) -> Path:
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(["text", "text_b", "label"])
-        writer.writerows(nli_rows(premises))
-    return path
 
 
 def contrast(**fields: Any) -> dict[str, Any]:
@@ -278,7 +239,7 @@ class TestTriplets:
         )
 
     def test_a_batch_is_no_larger_than_there_are(self, draft: Draft, tmp_path: Path) -> None:
-        task = {"path": str(nli_csv(tmp_path / "nli.csv", 40))}
+        task = {"path": str(nli_csv(tmp_path / "nli.csv"))}
         _, data = prepare(draft(task=task, **self.SUPERVISED), gpu=False)
         count = len(data.triplets)
         assert count < len(data.train)
@@ -340,55 +301,59 @@ def test_paraphrases_of_texts_that_have_none_are_refused(
     assert caught.value.field == field
 
 
-class TestWhatLearns:
-    """Trainable weights of an encoder with two blocks."""
+@pytest.mark.parametrize(
+    ("given", "field", "part"),
+    [
+        ({"batch_size": 69}, "batch_size", "68 training rows; give at most 68"),
+        ({"batch_size": 1}, "batch_size", "give at least 2"),
+        ({"task": {"train_size": 4}}, "batch_size", "4 training rows"),
+        ({"task": {"train_size": 2}, "batch_size": 2}, "train_size", "no anchor has a positive"),
+        ({"task": {"train_size": 1000}}, "train_size", "give at most 68"),
+        ({"trainable": {"part": "last_blocks", "blocks": 3}}, "trainable.blocks", "has 2 blocks"),
+        ({"task": {"validation_size": 20}, "more": {"probe": {"size": 21}}}, "probe.size", "20 rows"),
+        ({"more": {"probe": {"size": 100}}}, "probe.size", "28 rows"),
+        (contrast(layers=[3]), "supcon.layers", "the encoder has 2 blocks; give 0 to 2"),
+        (contrast(layers=[0, 2]), "supcon.layers", "the first token has the same embedding in every text"),
+        (
+            contrast(layers=[1]) | {"trainable": {"part": "last_blocks", "blocks": 1}},
+            "trainable.blocks",
+            "the highest contrasted block is block 1, but blocks 1 to 1 are frozen; train more blocks",
+        ),
+        (contrast() | {"trainable": {"part": "classifier"}}, "trainable.part", "does not reach the classifier"),
+        (
+            {"trainable": {"part": "last_blocks", "blocks": 1, "reinitialised_blocks": 2}},
+            "trainable.reinitialised_blocks",
+            "give at most 1",
+        ),
+        ({"trainable": {"part": "lora", "reinitialised_blocks": 1}}, "trainable.reinitialised_blocks", "0 blocks"),
+        (
+            contrast(views=[{"view": "adversarial"}]) | {"micro_batch": 4},
+            "micro_batch",
+            "leave micro_batch empty, or choose another view",
+        ),
+    ],
+)
+def test_what_cannot_run_is_refused(draft: Draft, given: dict[str, Any], field: str, part: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        prepare(draft(**given), gpu=False)
+    assert caught.value.field == field
+    assert part in str(caught.value)
 
-    @pytest.mark.parametrize(
-        ("given", "field", "part"),
-        [
-            (contrast(layers=[3]), "supcon.layers", "the encoder has 2 blocks; give 0 to 2"),
-            (contrast(layers=[0, 2]), "supcon.layers", "the first token has the same embedding in every text"),
-            (
-                contrast(layers=[1]) | {"trainable": {"part": "last_blocks", "blocks": 1}},
-                "trainable.blocks",
-                "the highest contrasted block is block 1, but blocks 1 to 1 are frozen; train more blocks",
-            ),
-            (contrast() | {"trainable": {"part": "classifier"}}, "trainable.part", "does not reach the classifier"),
-            (
-                {"trainable": {"part": "last_blocks", "blocks": 1, "reinitialised_blocks": 2}},
-                "trainable.reinitialised_blocks",
-                "give at most 1",
-            ),
-            ({"trainable": {"part": "lora", "reinitialised_blocks": 1}}, "trainable.reinitialised_blocks", "0 blocks"),
-            (
-                contrast(views=[{"view": "adversarial"}]) | {"micro_batch": 4},
-                "micro_batch",
-                "leave micro_batch empty, or choose another view",
-            ),
-        ],
-    )
-    def test_a_phase_in_which_nothing_would_work_is_refused(
-        self, draft: Draft, given: dict[str, Any], field: str, part: str
-    ) -> None:
-        with pytest.raises(ConfigError) as caught:
-            prepare(draft(**given), gpu=False)
-        assert caught.value.field == field
-        assert part in str(caught.value)
 
-    @pytest.mark.parametrize(
-        "given",
-        [
-            contrast(layers=[1]) | {"trainable": {"part": "lora"}},
-            contrast(layers=[1, 2]) | {"trainable": {"part": "last_blocks", "blocks": 1}},
-            contrast(level="token") | {"trainable": {"part": "last_blocks", "blocks": 1}},
-            contrast(level="logits") | {"trainable": {"part": "classifier"}},
-            {"trainable": {"part": "last_blocks", "blocks": 1, "reinitialised_blocks": 1}},
-            contrast(views=[{"view": "dropout"}]) | {"micro_batch": 4},
-            contrast() | {"micro_batch": 400},
-        ],
-    )
-    def test_what_can_learn_may_start(self, draft: Draft, given: dict[str, Any]) -> None:
-        assert prepared(draft(**given)).steps == 8
+@pytest.mark.parametrize(
+    "given",
+    [
+        contrast(layers=[1]) | {"trainable": {"part": "lora"}},
+        contrast(layers=[1, 2]) | {"trainable": {"part": "last_blocks", "blocks": 1}},
+        contrast(level="token") | {"trainable": {"part": "last_blocks", "blocks": 1}},
+        contrast(level="logits") | {"trainable": {"part": "classifier"}},
+        {"trainable": {"part": "last_blocks", "blocks": 1, "reinitialised_blocks": 1}},
+        contrast(views=[{"view": "dropout"}]) | {"micro_batch": 4},
+        contrast() | {"micro_batch": 400},
+    ],
+)
+def test_what_can_learn_may_start(draft: Draft, given: dict[str, Any]) -> None:
+    assert prepared(draft(**given)).steps == 8
 
 
 def test_a_second_view_is_a_positive_where_every_class_has_one_row(draft: Draft) -> None:

@@ -16,9 +16,7 @@ from core.errors import EncoderError, StoreError, TrainingError
 from core.store import RunRecord, Status, Store
 from core.store.budget import keep_within
 from core.training.checkpoints import Checkpoints
-from core.training.fine_tune import halve_weights
 from core.weight_files import snapshot_path
-from core.workers.run_rows import TaskSource
 from tests.core.artifacts.made import MORE, frame_again, recorded
 from tests.core.training.made import Draft
 
@@ -170,14 +168,3 @@ def test_weights_that_go_while_they_are_being_loaded_are_a_sentence(
     monkeypatch.setattr(weights, "_untrained", dropped_meanwhile)
     with pytest.raises(StoreError, match=r"has no weights of step 4: choose one of 0\. Its weights were dropped on"):
         load_at(filled, run, 4)
-
-
-def test_halved_weights_give_the_frame_up_to_their_rounding(filled: Store, run: RunRecord) -> None:
-    data = TaskSource(filled.folder).rows_of(run.config.task, run.config.seed)
-    before = weight_stamps(filled, run)
-    list(halve_weights(Checkpoints(filled.run_folder(run.id)), run.config, data, "cpu"))
-    assert all(weight_stamps(filled, run)[step] != before[step] for step in (2, 4, 8))
-    for step in (2, 4, 8):
-        vectors, logits = frame_again(filled, run, *load_at(filled, run, step))
-        np.testing.assert_allclose(vectors, filled.embeddings(run.id, step), atol=5e-3)
-        np.testing.assert_array_equal(logits.argmax(1), filled.logits(run.id, step).argmax(1))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import json
 import os
 import subprocess
@@ -26,10 +24,11 @@ from core.exports.registry import EXPORTS
 from core.exports.run_page import run_page
 from core.store import Status, Store
 from core.store.budget import keep_within
-from core.workers import LocalEngine, run_worker
+from core.workers import LocalEngine
 from tests.conftest import made_rows, write_csv
 from tests.core.artifacts.made import MORE, recorded
 from tests.core.exports.test_model_folder import uneven_task
+from tests.core.workers.test_branches import carry_out
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -81,13 +80,6 @@ def test_fit_prints_one_json_object_as_its_last_line(tiny_encoder: Path, small_c
 @pytest.fixture
 def worked_here(monkeypatch: pytest.MonkeyPatch) -> None:
     """Carry runs out in this process as a worker does. Their output goes to the run's log."""
-
-    def carry_out(engine: LocalEngine) -> None:
-        claim = engine.store.claim_next(range(1))
-        if claim is not None:
-            with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-                run_worker.work(engine.store.folder, claim)
-
     monkeypatch.setattr(LocalEngine, "dispatch", carry_out)
 
 
@@ -307,21 +299,6 @@ def test_a_branch_continues_a_run_with_other_settings(
     }.items():
         status, _, err = run("fit", *words)
         assert (status, sentence in err) == (2 if "both" in sentence else 1, True), err
-
-
-@pytest.mark.usefixtures("worked_here")
-def test_a_preset_of_two_phases_runs_as_one_run(run: Any, tiny_encoder: Path, small_csv: Path, tmp_path: Path) -> None:
-    status, out, err = run(
-        "fit", "--task", str(small_csv), "--encoder", str(tiny_encoder), "--max-length", "16", "--preset", "simcse",
-        "--steps", "5", "--batch-size", "4", "--set", "phases.0.objective.terms.0.temperature=0.2", "--json",
-    )  # fmt: skip
-    assert status == 0, err
-    result = json.loads(out.strip().splitlines()[-1])
-    assert (result["status"], result["steps"]) == ("finished", 5)
-    store = Store(tmp_path / "runs")
-    assert store.run(result["run_id"]).config.phases[0].objective.temperature == 0.2
-    assert [step.values["phase"] for step in store.steps(result["run_id"])] == [1, 1, 2, 2, 2]
-    store.close()
 
 
 def made(tmp_path: Path) -> tuple[Store, str]:

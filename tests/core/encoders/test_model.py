@@ -155,17 +155,6 @@ def test_a_folder_loads_with_a_fresh_head_of_the_asked_size(tiny_encoder: Path) 
     assert encoder.logits(encoder.pooled(tokens)).shape == (2, 3)
 
 
-def test_a_saved_model_is_a_standard_classifier(tiny_encoder: Path, tmp_path: Path) -> None:
-    encoder, tokenizer = load_encoder(str(tiny_encoder), classes=("no", "yes"), max_length=16)
-    encoder.eval().model.save_pretrained(tmp_path / "model")
-    loaded = AutoModelForSequenceClassification.from_pretrained(tmp_path / "model").eval()
-    tokens = tokenizer(["a lovely film"])
-    with torch.inference_mode():
-        expected = encoder.logits(encoder.pooled(tokens))
-        torch.testing.assert_close(loaded(input_ids=torch.tensor([tokens[0].ids])).logits, expected)
-    assert loaded.config.id2label == {0: "no", 1: "yes"}
-
-
 def test_a_text_is_cut_at_the_maximum_length_and_tokenised_once(tiny_encoder: Path) -> None:
     class Counting:
         calls = 0

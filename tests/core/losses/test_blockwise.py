@@ -1,4 +1,4 @@
-"""Block-wise sums against slow double loops, and the block-wise contrastive loss against the one in a single matrix."""
+"""Block-wise sums against slow double loops. test_supcon.py tests the loss that uses them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from core.losses import blockwise, supcon
+from core.losses import blockwise
 from core.losses.blockwise import SAFE_EXPONENT, group_similarity, others_logsumexp, strip_height
 from core.losses.supcon import supcon_loss
 from tests.cases import each
@@ -161,36 +161,6 @@ def test_a_large_batch_never_holds_the_matrix_of_all_pairs(labelled: bool, varia
     with LargestTensor() as largest:
         supcon_loss(features, labels, temperature=temperature, variant=variant).backward()
     assert m <= largest.elements <= strip_height(m) * m < m * m / 3
-
-
-@pytest.mark.parametrize("variant", ["out", "in"])
-@pytest.mark.parametrize("labelled", [True, False])
-@pytest.mark.parametrize("ragged", [True, False])
-@pytest.mark.parametrize("anchors", ["all", "one"])
-def test_values_and_gradients_equal_those_of_one_matrix(
-    anchors: Any,
-    ragged: bool,
-    labelled: bool,
-    variant: Any,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    for dtype in DTYPES:
-        for temperature in [0.01, 0.07, 1.0, 10.0]:
-            features = random_rows(40, 2, 8, dtype=dtype, length=5.0)
-            labels = torch.arange(40) % 7 * (torch.arange(40) > 0) if labelled else None
-            present = random_rows(40, 2, seed=1) > -0.3 if ragged else None
-            weights = random_rows(80, seed=2, dtype=dtype)
-            found = []
-            for threshold in (0, 10**9):
-                monkeypatch.setattr(supcon, "BLOCKWISE_FROM", threshold)
-                monkeypatch.setattr(blockwise, "strip_height", lambda m: 16)
-                leaf = features.clone().requires_grad_()
-                given: dict[str, Any] = {"temperature": temperature, "variant": variant, "anchors": anchors}
-                losses = supcon_loss(leaf, labels, **given, view_mask=present, reduction="none")
-                (losses * weights).sum().backward()
-                found.append((losses.detach(), leaf.grad))
-            near = {"rtol": 1e-4, "atol": 1e-4} if dtype == torch.float32 else {"rtol": 1e-10, "atol": 1e-10}
-            torch.testing.assert_close(found[0], found[1], **near)
 
 
 def test_a_batch_of_ordinary_size_keeps_its_second_derivative() -> None:

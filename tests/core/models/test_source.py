@@ -292,10 +292,11 @@ def hub(tmp_path: Path, tiny_encoder: Path) -> Iterator[FakeHub]:
 
 ASKING = """
 import json, sys
-from core.models import source
 from core.errors import PlaygroundError
+from core.models.own_pooling import own_pooling
+from core.models.source import encoder_folder, encoder_shape, tokenizer_folder
 try:
-    found = getattr(source, sys.argv[1])(sys.argv[2])
+    found = globals()[sys.argv[1]](sys.argv[2])
     print(json.dumps({"found": str(found)}))
 except PlaygroundError as error:
     print(json.dumps({"refused": str(error)}))
@@ -346,6 +347,16 @@ class TestHub:
         small = (hub.folder / "tests" / "tiny").glob("*.json")
         assert sorted(hub.fetched) == sorted(file.name for file in small)
         assert asked("http://127.0.0.1:1", tmp_path, "tokenizer_folder", "tests/tiny") == fetched
+
+    def test_its_own_pooling_costs_two_small_files_once(self, hub: FakeHub, tmp_path: Path) -> None:
+        tiny = hub.folder / "tests" / "tiny"
+        (tiny / "1_Pooling").mkdir()
+        (tiny / "1_Pooling" / "config.json").write_text('{"pooling_mode_mean_tokens": true}')
+        (tiny / "modules.json").write_text('[{"path": "1_Pooling", "type": "sentence_transformers.models.Pooling"}]')
+        assert asked(hub.address, tmp_path, "own_pooling", "tests/tiny") == {"found": "mean"}
+        assert hub.fetched == ["modules.json", "1_Pooling/config.json"]
+        assert asked("http://127.0.0.1:1", tmp_path, "own_pooling", "tests/tiny") == {"found": "mean"}
+        assert asked(hub.address, tmp_path, "own_pooling", "tests/old") == {"found": "cls"}
 
     def test_a_config_file_alone_is_no_encoder_without_a_network(self, hub: FakeHub, tmp_path: Path) -> None:
         asked(hub.address, tmp_path, "encoder_shape", "tests/tiny")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -193,29 +192,12 @@ def test_deleting_a_word_lowers_the_class_or_turns_the_prediction() -> None:
     assert deletion_effects(base, np.empty((0, 3)), 0).shape == (0,)
 
 
-def slow_tau_b(a: list[float], b: list[float]) -> float:
-    signs = [(np.sign(a[i] - a[j]), np.sign(b[i] - b[j])) for i, j in combinations(range(len(a)), 2)]
-    both = sum(x * y for x, y in signs)
-    return both / math.sqrt(sum(x != 0 for x, _ in signs) * sum(y != 0 for _, y in signs))
-
-
-def slow_spearman(a: list[float], b: list[float]) -> float:
-    ranks = [[sum(w < v for w in row) + (sum(w == v for w in row) - 1) / 2 for v in row] for row in (a, b)]
-    return float(np.corrcoef(ranks)[0, 1])
-
-
 class TestRankAgreement:
-    @each("ties", [3, 1000])
-    def test_it_equals_the_formulas(self, ties: int) -> None:
-        a, b = np.random.default_rng(ties).integers(0, ties, (2, 15)).astype(float).tolist()
-        found = rank_agreement(a, b)
-        assert found.kendall == pytest.approx(slow_tau_b(a, b))
-        assert found.spearman == pytest.approx(slow_spearman(a, b))
-        assert found.words == 15
-
     def test_words_without_a_number_do_not_count(self) -> None:
         a, b = [0.1, math.nan, 0.3, 0.2, 0.5], [1.0, 9.0, 3.0, math.nan, 2.0]
-        assert rank_agreement(a, b) == rank_agreement([0.1, 0.3, 0.5], [1.0, 3.0, 2.0])
+        found = rank_agreement(a, b)
+        assert found == rank_agreement([0.1, 0.3, 0.5], [1.0, 3.0, 2.0])
+        assert (found.kendall, found.spearman, found.words) == (pytest.approx(1 / 3), pytest.approx(1 / 2), 3)
 
     @each("pair", [([], []), ([1, 2], [1, 2]), ([1, 1, 1, 1], [1, 2, 3, 4]), ([1, 2, 3], [0, 0, 0])])
     def test_what_has_no_ranking_has_no_agreement(self, pair: tuple[list[float], list[float]]) -> None:

@@ -270,13 +270,6 @@ def test_a_failed_run_says_why_and_lets_the_next_one_start(
     assert engine.store.run(blocker).status == Status.FINISHED
 
 
-def test_a_refused_draft_creates_nothing(engine: Engine, draft: Any) -> None:
-    before = len(engine.store.runs())
-    with pytest.raises(PlaygroundError, match="batch_size"):
-        engine.submit(draft(batch_size=2000))
-    assert len(engine.store.runs()) == before
-
-
 def test_a_run_outlives_the_process_that_submitted_it(engine: Engine, draft: Any, tmp_path: Path) -> None:
     config = tmp_path / "config.json"
     config.write_text(draft(steps=200).to_json())
