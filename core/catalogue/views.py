@@ -30,7 +30,6 @@ class ViewEntry:
             "embedding".
         follows_gradient: whether its function needs the gradient of its term's loss, which takes further passes.
         preview: path of the function (entry, Subject) → previews of a text; "" if there is nothing to show.
-        notice: path of the function () → a sentence shown while a run uses it, or None.
         cost: a sentence on its cost beyond the passes; "" for none.
         others_compute: differences from other implementations; "" for none.
     """
@@ -47,7 +46,6 @@ class ViewEntry:
     embedding: str = ""
     follows_gradient: bool = False
     preview: str = ""
-    notice: str = ""
     cost: str = ""
     parameters: tuple[Parameter, ...] = ()
     others_compute: str = ""
@@ -141,7 +139,6 @@ EDA = ViewEntry(
     place=3,
     text="core.texts.eda:eda_view",
     preview="core.texts.preview:eda_previews",
-    notice="core.texts.synonyms:synonym_notice",
 )
 
 TOKEN_SHUFFLE = ViewEntry(
