@@ -161,7 +161,7 @@ TOKEN_CUTOFF = ViewEntry(
     kind="embedding",
     parameters=(rate_parameter(0.15, N_("Fraction of the tokens that are set to zero.")),),
     place=5,
-    embedding="core.views.embedding:token_cutoff_view",
+    embedding="core.views.embedding:token_cutoff",
     preview="core.texts.preview:cutoff_previews",
 )
 
@@ -173,7 +173,7 @@ FEATURE_CUTOFF = ViewEntry(
     kind="embedding",
     parameters=(rate_parameter(0.2, N_("Fraction of the features that are set to zero.")),),
     place=6,
-    embedding="core.views.embedding:feature_cutoff_view",
+    embedding="core.views.embedding:feature_cutoff",
 )
 
 EMBEDDING_DROPOUT = ViewEntry(
@@ -184,7 +184,7 @@ EMBEDDING_DROPOUT = ViewEntry(
     kind="embedding",
     parameters=(rate_parameter(0.2, N_("Fraction of the entries that are dropped.")),),
     place=7,
-    embedding="core.views.embedding:embedding_dropout_view",
+    embedding="core.views.embedding:embedding_dropout",
 )
 
 ADVERSARIAL = ViewEntry(
@@ -208,7 +208,7 @@ ADVERSARIAL = ViewEntry(
         "ConSERT scales the gradient itself; here its sign is used, so that every feature moves equally far."
     ),
     place=8,
-    embedding="core.views.embedding:adversarial_view",
+    embedding="core.views.embedding:adversarial_step",
     follows_gradient=True,
 )
 

@@ -250,14 +250,15 @@ class TestTokenViews:
     def test_the_counts_are_those_of_training(self) -> None:
         import torch
 
-        from core.views.embedding import token_cutoff
+        from core.views.embedding import Embedded, token_cutoff
 
         for count in range(1, 40):
             for rate in (0.05, 0.15, 0.25, 0.5, 0.85):
                 tokens = ["[CLS]", *(f"t{i}" for i in range(count)), "[SEP]"]
                 special = torch.tensor([[token.startswith("[") for token in tokens]])
                 owners = torch.zeros(1, len(tokens), dtype=torch.long)
-                cut = token_cutoff(torch.ones(1, len(tokens), 1), owners, special, [0], rate)
+                given = Embedded(torch.ones(1, len(tokens), 1), owners, special, [0])
+                cut = token_cutoff(given, {"rate": rate})
                 (segments,) = named(text_views("", seed=0, rate=rate, tokens=tokens), "token_cutoff").segments
                 assert len(marked(segments, "removed")) == int((cut == 0).sum())
 
