@@ -10,7 +10,7 @@ import pytest
 from core.advice.idle_terms import STEPS_IN_A_ROW, slow_queues, starving_sentences, starving_terms
 from core.advice.prepare import prepare
 from core.config import RunConfig
-from core.config.objective import mixed_objective
+from core.config.objective import ObjectiveConfig
 from core.events import Event, Notice
 from core.tasks.batches import make_sampler
 from core.training.loop import train
@@ -108,7 +108,7 @@ def hungry(share: float = 0.0) -> dict[str, float]:
 
 
 def test_only_steps_in_a_row_count() -> None:
-    mix, alone = mixed_objective(0.9), mixed_objective(0.0)
+    mix, alone = ObjectiveConfig(), ObjectiveConfig().with_knob("lambda", 0.0)
     assert starving_terms([hungry()] * STEPS_IN_A_ROW, mix) == ("supcon",)
     assert starving_terms([hungry()] * (STEPS_IN_A_ROW - 1), mix) == ()
     assert starving_terms([hungry(0.1), *[hungry()] * (STEPS_IN_A_ROW - 1)], mix) == ()
@@ -118,7 +118,7 @@ def test_only_steps_in_a_row_count() -> None:
 
 
 def test_the_remedy_follows_from_the_batches() -> None:
-    recent, mix = [hungry()] * STEPS_IN_A_ROW, mixed_objective(0.9)
+    recent, mix = [hungry()] * STEPS_IN_A_ROW, ObjectiveConfig()
     (random,), (balanced,) = (starving_sentences(recent, mix, 12, name) for name in ("random", "class_balanced"))
     assert str(random).endswith("Start a run with class-balanced batches, or a batch larger than 12.")
     assert str(balanced).endswith("Start a run with more rows of each class, or a batch larger than 12.")
