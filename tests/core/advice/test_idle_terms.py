@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from core.advice.idle_terms import STEPS_IN_A_ROW, slow_queues, starving_sentences, starving_terms
+from core.advice.idle_terms import STEPS_IN_A_ROW, slow_queues, starving_sentences
 from core.advice.prepare import prepare
 from core.config import RunConfig
 from core.config.objective import ObjectiveConfig
@@ -108,13 +108,15 @@ def hungry(share: float = 0.0) -> dict[str, float]:
 
 
 def test_only_steps_in_a_row_count() -> None:
-    mix, alone = ObjectiveConfig(), ObjectiveConfig().with_knob("lambda", 0.0)
-    assert starving_terms([hungry()] * STEPS_IN_A_ROW, mix) == ("supcon",)
-    assert starving_terms([hungry()] * (STEPS_IN_A_ROW - 1), mix) == ()
-    assert starving_terms([hungry(0.1), *[hungry()] * (STEPS_IN_A_ROW - 1)], mix) == ()
-    assert starving_terms([hungry(0.1), *[hungry()] * STEPS_IN_A_ROW], mix) == ("supcon",)
-    assert starving_terms([hungry()] * STEPS_IN_A_ROW, alone) == ()
-    assert starving_terms([{}] * STEPS_IN_A_ROW, mix) == starving_terms([], mix) == ()
+    def starving(*recent: dict[str, float], weight: float = 0.9) -> list[str]:
+        objective = ObjectiveConfig().with_knob("lambda", weight)
+        return [str(sentence).split()[0] for sentence in starving_sentences(recent, objective, 12, "random")]
+
+    starved = [hungry()] * STEPS_IN_A_ROW
+    assert starving(*starved) == starving(hungry(0.1), *starved) == ["SCL"]
+    assert starving(*starved[1:]) == starving(hungry(0.1), *starved[1:]) == []
+    assert starving(*starved, weight=0.0) == []
+    assert starving(*[{}] * STEPS_IN_A_ROW) == starving() == []
 
 
 def test_the_remedy_follows_from_the_batches() -> None:
