@@ -14,7 +14,6 @@ import pytest
 
 from core.catalogue.views import VIEWS, ViewEntry
 from core.encoders.packing import Tokens
-from core.errors import ConfigError
 from core.texts import preview
 from core.texts.eda import CHANGES, eda, row_generator, stream
 from core.texts.preview import text_views
@@ -208,13 +207,6 @@ class TestTextViews:
         for number, one in enumerate(views[0]):
             if one.unit is not None and one.name != "paraphrase":  # nothing is drawn
                 assert len({others[number].segments for others in views}) > 1, one.label
-
-    def test_a_rate_that_is_no_share_and_a_negative_seed_are_refused(self) -> None:
-        for rate in (-0.1, 1.0, float("nan")):
-            with pytest.raises(ConfigError, match=r"rate = .* give a fraction of at least 0 and below 1"):
-                text_views(ENGLISH, seed=0, rate=rate)
-        with pytest.raises(ConfigError, match="seed = -1"):
-            text_views(ENGLISH, seed=-1, rate=0.1)
 
 
 class TestTokenViews:
