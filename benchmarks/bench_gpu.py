@@ -32,7 +32,7 @@ from benchmarks.bench_training import SKIPPED, Clock
 from benchmarks.measure import in_turn, need, options, progress, report, spread
 from core.advice.prepare import prepare
 from core.config import RunConfig, parse_config
-from core.config.objective import mixed_objective
+from core.config.objective import ObjectiveConfig
 from core.events import Step
 from core.tasks import TaskData
 from core.training.loop import train
@@ -77,10 +77,11 @@ def made_task(path: Path, rows: int) -> None:
 
 
 def config_of(folder: Path, weight: float, steps: int, batch: int) -> tuple[RunConfig, TaskData]:
+    objective = ObjectiveConfig().with_knob("lambda", weight)
     draft = {
         "task": {"id": "file", "path": str(folder / "task.csv"), "validation_size": 8},
         "encoder": {"id": str(folder / "encoder"), "max_length": TOKENS},
-        "phases": [{"objective": mixed_objective(weight).model_dump(), "batch_size": batch, "steps": SKIPPED + steps}],
+        "phases": [{"objective": objective.model_dump(), "batch_size": batch, "steps": SKIPPED + steps}],
         "probe": {"size": 8, "frame_steps": ()},
     }
     return prepare(parse_config(draft), gpu=torch.cuda.is_available(), bfloat16=has_bfloat16("auto"))

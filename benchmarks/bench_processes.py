@@ -17,7 +17,7 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # as in workers
 from benchmarks.measure import in_turn, options, progress, report
 from core.advice.prepare import prepare
 from core.config import parse_config
-from core.config.objective import mixed_objective
+from core.config.objective import ObjectiveConfig
 from core.events import Step
 from core.training.checkpoints import Checkpoints
 from core.training.loop import train
@@ -30,7 +30,7 @@ BATCH, FIRST_STEPS = 32, 3
 def step_s(processes: int, steps: int, cache: MemoryCache) -> float:
     """Median seconds of a step."""
     draft = {
-        "phases": [{"steps": steps, "batch_size": BATCH, "objective": mixed_objective(0.9, 0.3).model_dump()}],
+        "phases": [{"steps": steps, "batch_size": BATCH, "objective": ObjectiveConfig().model_dump()}],
         "precision": "float32",
         "processes": processes,
         "probe": {"frame_steps": []},

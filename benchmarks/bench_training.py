@@ -36,7 +36,7 @@ from transformers import (
 from benchmarks.measure import in_turn, need, options, progress, report, sentences, spread
 from core.advice.prepare import prepare
 from core.config import RunConfig, parse_config
-from core.config.objective import mixed_objective
+from core.config.objective import ObjectiveConfig
 from core.events import Step
 from core.models.source import BUNDLED, encoder_folder
 from core.store import Store
@@ -74,7 +74,7 @@ def prepared(weight: float, steps: int) -> tuple[RunConfig, TaskData, int]:
         "encoder": {"id": BUNDLED, "max_length": MAX_LENGTH, "pooling": "cls"},
         "phases": [
             {
-                "objective": mixed_objective(weight).model_dump(),
+                "objective": ObjectiveConfig().with_knob("lambda", weight).model_dump(),
                 "optimiser": {
                     "learning_rate": LEARNING_RATE,
                     "classifier_learning_rate": LEARNING_RATE,

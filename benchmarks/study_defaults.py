@@ -41,7 +41,7 @@ import pandas as pd
 from core.advice.defaults import DEFAULT_STEPS, RATES, usual
 from core.advice.prepare import prepare
 from core.config import TaskConfig, parse_config
-from core.config.objective import mixed_objective
+from core.config.objective import ObjectiveConfig
 from core.events import BASELINE, BASELINE_TEST, Evaluation, Step
 from core.models.source import BUNDLED
 from core.tasks import load_task
@@ -201,11 +201,11 @@ def outcome(given: Mapping[str, Any], folder: Path | None, cache: FolderCache) -
     if task is None:
         return None
     more = given.get("draft", {})
+    objective = ObjectiveConfig().with_knob("lambda", given["lambda"])
+    objective = objective.with_knob("temperature", more.get("temperature", 0.3))
     draft = {
         "task": task | sizes(task, given["rows"]) | more.get("task", {}),
-        "phases": [
-            {"objective": mixed_objective(given["lambda"], more.get("temperature", 0.3)).model_dump(), **given["phase"]}
-        ],
+        "phases": [{"objective": objective.model_dump(), **given["phase"]}],
         "probe": {"frame_steps": ()},
         "seed": given["seed"],
         "precision": given["precision"],

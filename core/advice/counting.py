@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from threading import Lock
-from typing import Any, Protocol
+from typing import Any
 
 from tokenizers import Tokenizer, decoders, models
 
@@ -35,18 +35,6 @@ class TokenCounts:
 
     counts: tuple[int, ...]
     unknown_share: float
-
-
-class _Reader(Protocol):
-    """Interface of a tokenizer; `ids` includes the special tokens, `special` counts them."""
-
-    unknown_id: int | None
-
-    def ids(self, texts: Sequence[Input]) -> list[list[int]]: ...
-
-    def special(self, text: Input) -> int: ...
-
-    def strings(self, text: Input) -> list[str]: ...
 
 
 def token_counter(encoder_id: str) -> Callable[[Sequence[Input]], TokenCounts]:
@@ -97,7 +85,7 @@ def token_strings(encoder_id: str, text: Input) -> list[str]:
     return _reader(encoder_id).strings(text)
 
 
-def _reader(encoder_id: str) -> _Reader:
+def _reader(encoder_id: str) -> _FileReader | _TransformersReader:
     folder = tokenizer_folder(encoder_id)
     file = folder / TOKENIZER_FILE
     try:
@@ -117,13 +105,13 @@ def _reader(encoder_id: str) -> _Reader:
 
 
 @lru_cache(maxsize=4)
-def _read(path: Path, changed: int) -> _Reader:
+def _read(path: Path, changed: int) -> _FileReader | _TransformersReader:
     """Load a tokenizer. `changed`, the file's modification time, makes the cache reload a new file."""
     return _TransformersReader(path) if path.is_dir() else _FileReader(path)
 
 
 class _FileReader:
-    """Reader of tokenizer.json."""
+    """Reader of tokenizer.json. `ids` includes the special tokens, `special` counts them."""
 
     def __init__(self, file: Path) -> None:
         self._tokenizer = Tokenizer.from_file(str(file))

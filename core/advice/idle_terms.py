@@ -55,35 +55,29 @@ def slow_queues(phase: PhaseConfig) -> tuple[Message, ...]:
     return tuple(sentences)
 
 
-def starving_terms(recent: Sequence[Mapping[str, float]], objective: ObjectiveConfig) -> tuple[str, ...]:
-    """Return the keys of weighted terms that had no active anchor in any of the last STEPS_IN_A_ROW steps.
+def starving_sentences(
+    recent: Sequence[Mapping[str, float]], objective: ObjectiveConfig, batch_size: int, sampler: str
+) -> tuple[Message, ...]:
+    """Return a sentence and a remedy for each weighted term without an active anchor in the last STEPS_IN_A_ROW steps.
 
     Args:
         recent: values of steps, the newest last.
-        objective: objective of these steps.
+        objective, batch_size, sampler: those of these steps.
     """
     last = recent[-STEPS_IN_A_ROW:]
     if len(last) < STEPS_IN_A_ROW:
         return ()
-    weighted = (key for key, term in zip(objective.keys, objective.terms, strict=True) if term.weight > 0)
-    return tuple(key for key in weighted if all(values.get(OfTerm.ACTIVE_ANCHORS.of(key)) == 0 for values in last))
-
-
-def starving_sentences(
-    recent: Sequence[Mapping[str, float]], objective: ObjectiveConfig, batch_size: int, sampler: str
-) -> tuple[Message, ...]:
-    """Return a sentence and a remedy for each of `starving_terms`."""
     remedy = Message("Start a run with class-balanced batches, or a batch larger than {size}.", size=batch_size)
     if sampler in CLASSES_AT_ONCE:
         remedy = Message("Start a run with more rows of each class, or a batch larger than {size}.", size=batch_size)
-    terms = dict(zip(objective.keys, objective.terms, strict=True))
     starving = [
         Message(
             "{loss} is 0 and has no gradient: in the last {batches} batches no text had both a positive and other "
             "texts to separate it from.",
-            loss=terms[key].entry.symbol,
+            loss=term.entry.symbol,
             batches=STEPS_IN_A_ROW,
         )
-        for key in starving_terms(recent, objective)
+        for key, term in zip(objective.keys, objective.terms, strict=True)
+        if term.weight > 0 and all(values.get(OfTerm.ACTIVE_ANCHORS.of(key)) == 0 for values in last)
     ]
     return tuple(Message("{first} {next}", first=found, next=remedy) for found in starving)

@@ -30,7 +30,6 @@ class ViewEntry:
             "embedding".
         follows_gradient: whether its function needs the gradient of its term's loss, which takes further passes.
         preview: path of the function (entry, Subject) → previews of a text; "" if there is nothing to show.
-        notice: path of the function () → a sentence shown while a run uses it, or None.
         cost: a sentence on its cost beyond the passes; "" for none.
         others_compute: differences from other implementations; "" for none.
     """
@@ -47,7 +46,6 @@ class ViewEntry:
     embedding: str = ""
     follows_gradient: bool = False
     preview: str = ""
-    notice: str = ""
     cost: str = ""
     parameters: tuple[Parameter, ...] = ()
     others_compute: str = ""
@@ -141,7 +139,6 @@ EDA = ViewEntry(
     place=3,
     text="core.texts.eda:eda_view",
     preview="core.texts.preview:eda_previews",
-    notice="core.texts.synonyms:synonym_notice",
 )
 
 TOKEN_SHUFFLE = ViewEntry(
@@ -164,7 +161,7 @@ TOKEN_CUTOFF = ViewEntry(
     kind="embedding",
     parameters=(rate_parameter(0.15, N_("Fraction of the tokens that are set to zero.")),),
     place=5,
-    embedding="core.views.embedding:token_cutoff_view",
+    embedding="core.views.embedding:token_cutoff",
     preview="core.texts.preview:cutoff_previews",
 )
 
@@ -176,7 +173,7 @@ FEATURE_CUTOFF = ViewEntry(
     kind="embedding",
     parameters=(rate_parameter(0.2, N_("Fraction of the features that are set to zero.")),),
     place=6,
-    embedding="core.views.embedding:feature_cutoff_view",
+    embedding="core.views.embedding:feature_cutoff",
 )
 
 EMBEDDING_DROPOUT = ViewEntry(
@@ -187,7 +184,7 @@ EMBEDDING_DROPOUT = ViewEntry(
     kind="embedding",
     parameters=(rate_parameter(0.2, N_("Fraction of the entries that are dropped.")),),
     place=7,
-    embedding="core.views.embedding:embedding_dropout_view",
+    embedding="core.views.embedding:embedding_dropout",
 )
 
 ADVERSARIAL = ViewEntry(
@@ -211,7 +208,7 @@ ADVERSARIAL = ViewEntry(
         "ConSERT scales the gradient itself; here its sign is used, so that every feature moves equally far."
     ),
     place=8,
-    embedding="core.views.embedding:adversarial_view",
+    embedding="core.views.embedding:adversarial_step",
     follows_gradient=True,
 )
 

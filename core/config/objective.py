@@ -242,6 +242,8 @@ class ObjectiveConfig(Section):
 
     `combine` determines how λ binds the weights of a cross-entropy and one contrastive term. "convex" is (1 − λ)·CE +
     λ·SCL; "additive" is CE + λ·SCL, or any other weighted sum.
+
+    Source: Gunel et al. 2021, eq. 1, arXiv:2011.01403.
     """
 
     terms: Annotated[tuple[TermConfig, ...], Field(min_length=1, max_length=8)] = (
@@ -351,12 +353,14 @@ class ObjectiveConfig(Section):
         if setting != "lambda":
             terms[self.keys.index(key)][setting] = value
             return self._with_terms(terms)
-        _check_weight(value, self.combine)
+        most = 1.0 if self.combine == "convex" else WEIGHT_MAX
+        if not 0.0 <= value <= most:
+            raise ConfigError("lambda", value, "give a number from 0 to {most:g}.", most=most)
         for term in terms:
             if LOSSES.entry(term["loss"]).contrastive:
                 term["weight"] = value
             elif self.combine == "convex":
-                term["weight"] = _complement(value)
+                term["weight"] = round(1.0 - value, 12)  # 0.1 for 0.9, not 0.09999999999999998
         return self._with_terms(terms)
 
     def value_of(self, name: str) -> float:
@@ -442,33 +446,3 @@ def setting_of(label: str, loss: str) -> str:
         label: in English.
     """
     return _("{setting} of {loss}", setting=_(label), loss=loss) if loss else _(label)
-
-
-def mixed_objective(
-    weight: float, temperature: float = 0.3, combine: Literal["convex", "additive"] = "convex"
-) -> ObjectiveConfig:
-    """Return the objective (1 − λ)·CE + λ·SCL, or CE + λ·SCL.
-
-    Args:
-        weight: λ, in [0, 1] when convex, ≥ 0 when additive.
-        temperature: τ > 0, unitless.
-    Raises: ConfigError naming the field and the value.
-    Source: Gunel et al. 2021, eq. 1, arXiv:2011.01403.
-    """
-    _check_weight(weight, combine)
-    terms = [
-        {"loss": "supcon", "weight": weight, "temperature": temperature},
-        {"loss": "cross_entropy", "weight": _complement(weight) if combine == "convex" else 1.0},
-    ]
-    return build(ObjectiveConfig, {"terms": terms, "combine": combine})
-
-
-def _complement(weight: float) -> float:
-    """Return 1 − λ without rounding noise: 0.1 for 0.9, not 0.09999999999999998."""
-    return round(1.0 - weight, 12)
-
-
-def _check_weight(weight: float, combine: str) -> None:
-    upper = 1.0 if combine == "convex" else WEIGHT_MAX
-    if not 0.0 <= weight <= upper:
-        raise ConfigError("lambda", weight, "give a number from 0 to {most:g}.", most=upper)

@@ -17,7 +17,7 @@ from core.advice.defaults import DEFAULT_STEPS
 from core.config import LARGEST_SEED, PhaseConfig, RunConfig
 from core.config.describe import objective_label, value_text
 from core.config.edit import LAMBDA, PRESET, TEMPERATURE, apply_settings
-from core.config.fields import FieldDisplay, Section, build, field_at, not_json
+from core.config.fields import Section, build, field_at, not_json, setting
 from core.config.run import MAX_STEPS
 from core.config.vary import OBJECTIVE, sweepable
 from core.errors import ConfigError
@@ -91,23 +91,16 @@ class EarlyStopping(Section):
     Source: Li et al. 2020, arXiv:1810.05934.
     """
 
-    grace_steps: Annotated[
-        int,
-        Field(ge=1, le=MAX_STEPS, title=N_("First rung at step"), description=N_("No run ends earlier.")),
-        FieldDisplay(unit=N_("steps")),
-    ] = 20
-    reduction: Annotated[
-        int,
-        Field(
-            ge=2,
-            le=10,
-            title=N_("Reduction factor"),
-            description=N_(
-                "At 3, about one run in three continues from each rung, and rungs are at 1, 3, 9, … times the first "
-                "step."
-            ),
-        ),
-    ] = 3
+    grace_steps: int = setting(
+        20, N_("First rung at step"), N_("No run ends earlier."), unit=N_("steps"), ge=1, le=MAX_STEPS
+    )
+    reduction: int = setting(
+        3,
+        N_("Reduction factor"),
+        N_("At 3, about one run in three continues from each rung, and rungs are at 1, 3, 9, … times the first step."),
+        ge=2,
+        le=10,
+    )
 
     def rung_steps(self, steps: int) -> list[int]:
         """Return the steps before the last at which runs are compared."""

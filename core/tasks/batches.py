@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,16 +19,6 @@ ROWS_OF_A_CLASS = 2
 SMALLEST_BALANCED = 2 * ROWS_OF_A_CLASS
 # Samplers with at least two rows of each class in a batch, and the maximum number of classes there.
 CLASSES_AT_ONCE: Mapping[str, int | None] = {"class_balanced": None, "two_classes": 2}
-
-
-class Sampler(Protocol):
-    """A sampler of the row numbers of each batch."""
-
-    steps_per_epoch: int
-
-    def rows(self, step: int) -> list[int]:
-        """Return the rows of a step's batch. Steps are counted from 1."""
-        ...
 
 
 class RandomSampler:
@@ -43,6 +33,7 @@ class RandomSampler:
         self._order = lru_cache(maxsize=1)(lambda epoch: np.random.default_rng([seed, epoch]).permutation(rows))
 
     def rows(self, step: int) -> list[int]:
+        """Return the rows of a step's batch. Steps are counted from 1."""
         epoch, place = divmod(step - 1, self.steps_per_epoch)
         start = place * self._batch_size
         return [int(row) for row in self._order(epoch)[start : start + self._batch_size]]
@@ -196,6 +187,9 @@ class EqualSharesSampler:
 
     def _shuffled(self, label: int, turn: int) -> Rows:
         return np.random.default_rng([self._seed, label, turn]).permutation(self._classes[label])
+
+
+Sampler = RandomSampler | ClassBalancedSampler | EqualSharesSampler
 
 
 def make_sampler(name: str, labels: Sequence[int], batch_size: int, seed: int) -> Sampler:

@@ -51,19 +51,6 @@ SHORT_CHARS = 128
 
 
 @dataclass(frozen=True, slots=True)
-class LengthSummary:
-    """Percentiles of text lengths, in the unit of the input, interpolated as in numpy."""
-
-    rows: int
-    percentile_5: float
-    quartile_1: float
-    median: float
-    quartile_3: float
-    percentile_95: float
-    longest: int
-
-
-@dataclass(frozen=True, slots=True)
 class DuplicateGroup:
     """Rows with the same text, ascending, and whether their labels differ."""
 
@@ -92,15 +79,6 @@ def _words(text: str) -> int:
 
 def _is_mark(char: str) -> bool:
     return unicodedata.category(char).startswith("M")
-
-
-def length_summary(lengths: Sequence[int]) -> LengthSummary | None:
-    """Compute median, quartiles, 5th and 95th percentile and maximum of the lengths; None without lengths."""
-    if not len(lengths):
-        return None
-    given = np.asarray(lengths, dtype=np.int64)
-    low, quartile_1, median, quartile_3, high = np.percentile(given, [5, 25, 50, 75, 95]).tolist()
-    return LengthSummary(given.size, low, quartile_1, median, quartile_3, high, int(given.max()))
 
 
 def folded(text: Texts) -> Texts:
@@ -132,10 +110,7 @@ def duplicates(texts: Sequence[Texts], labels: Sequence[int]) -> list[DuplicateG
     """Find rows whose texts are equal once `folded`, in the order of their first rows.
 
     Pairs are equal if their first texts are equal and their second texts are equal.
-
-    Raises: ValueError if there are not as many labels as texts.
     """
-    _check_length("labels", labels, texts)
     rows: defaultdict[Texts, list[int]] = defaultdict(list)
     for row, text in enumerate(texts):
         rows[folded(text)].append(row)
@@ -186,14 +161,11 @@ def search(
         labels, splits: label and split of each row, needed only by the filters.
         in_labels, in_splits: allowed values; None allows all.
     Returns: row numbers, ascending.
-    Raises: ValueError if a filter is set and its labels or splits differ in number from the texts.
     """
     rows: Sequence[int] = range(len(texts))
     if in_labels is not None:
-        _check_length("labels", labels, texts)
         rows = [row for row in rows if labels[row] in in_labels]
     if in_splits is not None:
-        _check_length("splits", splits, texts)
         rows = [row for row in rows if splits[row] in in_splits]
     wanted = query_parts(words)
     if not wanted:
@@ -213,8 +185,3 @@ def query_parts(words: str) -> list[str]:
     plain = _folded(words.translate(QUOTES))
     parts = (" ".join((phrase or word).split()) for phrase, word in QUERY_PART.findall(plain))
     return list(dict.fromkeys(part for part in parts if part))
-
-
-def _check_length(name: str, values: Sequence[object], texts: Sequence[object]) -> None:
-    if len(values) != len(texts):
-        raise ValueError(f"{len(values)} {name} for {len(texts)} texts: expected as many")

@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 import unicodedata
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 from numpy.random import Generator
@@ -23,9 +23,7 @@ from numpy.random import Generator
 from core.catalogue.loss_entry import Settings
 from core.parameters import number
 from core.texts.segments import UNSPACED_UNIT, is_unspaced
-from core.texts.synonyms import synonyms as listed_synonyms
-
-Synonyms = Callable[[str], Sequence[str]]
+from core.texts.synonyms import synonyms
 
 # Function words carry the grammar, and changing some of them inverts the meaning of a sentence.
 FUNCTION_WORDS = """
@@ -64,14 +62,7 @@ def stream(*names: str) -> int:
     return zlib.crc32(":".join(names).encode())
 
 
-def eda(
-    text: str,
-    *,
-    operation: str = "mixed",
-    rate: float,
-    rng: Generator,
-    synonyms: Synonyms = listed_synonyms,
-) -> str:
+def eda(text: str, *, operation: str = "mixed", rate: float, rng: Generator) -> str:
     """Return a view of a text: a pure function of the text, the operation, the rate and the generator's state.
 
     A word is the text between white space. If more than half of the letters are of a script without spaces, a word is a
@@ -82,7 +73,6 @@ def eda(
             "mixed": one of the four, drawn from those that can change this text.
         rate: share of the words that change, in [0, 1]. Above 0 at least one changes, if the text allows it. Deletion
             leaves at least one word. Stop words and words without a synonym are never replaced.
-        synonyms: returns the words that may replace a lower-case word.
     Returns: the text itself if nothing can be changed.
     Raises: ValueError for an unknown operation or a rate outside [0, 1].
     """
@@ -95,7 +85,7 @@ def eda(
     words, joint = split_words(text)
     names = [list(CHANGES)[i] for i in rng.permutation(len(CHANGES))] if operation == "mixed" else [operation]
     for name in names:
-        changed = CHANGES[name](words, rate, rng, synonyms)
+        changed = CHANGES[name](words, rate, rng)
         if changed != words:
             return joint.join(changed).strip()
     return text
@@ -118,8 +108,8 @@ def _count(rate: float, words: int) -> int:
     return max(1, round(rate * words))
 
 
-def _replace(words: list[str], rate: float, rng: Generator, synonyms: Synonyms) -> list[str]:
-    known = {i: found for i, word in enumerate(words) if (found := _replacements(word, synonyms))}
+def _replace(words: list[str], rate: float, rng: Generator) -> list[str]:
+    known = {i: found for i, word in enumerate(words) if (found := _replacements(word))}
     places = rng.permutation(list(known))[: _count(rate, len(words))]
     changed = list(words)
     for place in places:
@@ -128,7 +118,7 @@ def _replace(words: list[str], rate: float, rng: Generator, synonyms: Synonyms) 
     return changed
 
 
-def _replacements(word: str, synonyms: Synonyms) -> list[str]:
+def _replacements(word: str) -> list[str]:
     """Return synonyms of a word with its punctuation and capitals."""
     parts = PUNCTUATED.fullmatch(word)
     assert parts is not None
@@ -145,18 +135,18 @@ def _capitalised_as(word: str, other: str) -> str:
     return other[:1].upper() + other[1:] if word[0].isupper() else other
 
 
-def _delete(words: list[str], rate: float, rng: Generator, synonyms: Synonyms) -> list[str]:
+def _delete(words: list[str], rate: float, rng: Generator) -> list[str]:
     count = min(_count(rate, len(words)), len(words) - 1)
     gone = set(rng.permutation(len(words))[: max(0, count)].tolist())
     return [word for i, word in enumerate(words) if i not in gone]
 
 
-def _duplicate(words: list[str], rate: float, rng: Generator, synonyms: Synonyms) -> list[str]:
+def _duplicate(words: list[str], rate: float, rng: Generator) -> list[str]:
     twice = set(rng.permutation(len(words))[: _count(rate, len(words))].tolist())
     return [copy for i, word in enumerate(words) for copy in [word] * (2 if i in twice else 1)]
 
 
-def _swap(words: list[str], rate: float, rng: Generator, synonyms: Synonyms) -> list[str]:
+def _swap(words: list[str], rate: float, rng: Generator) -> list[str]:
     """Swap pairs of different words, no word twice, so that no swap undoes another."""
     changed = list(words)
     free = rng.permutation(len(words)).tolist()
@@ -171,7 +161,7 @@ def _swap(words: list[str], rate: float, rng: Generator, synonyms: Synonyms) -> 
     return changed
 
 
-CHANGES: dict[str, Callable[[list[str], float, Generator, Synonyms], list[str]]] = {
+CHANGES: dict[str, Callable[[list[str], float, Generator], list[str]]] = {
     "replace": _replace,
     "delete": _delete,
     "duplicate": _duplicate,

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from core.catalogue.views import VIEWS, ViewEntry
-from core.errors import ConfigError
 from core.messages import _
 from core.registry import load
 from core.texts.eda import eda, row_generator, stream
@@ -29,12 +28,7 @@ def text_views(
         seed: ≥ 0; same arguments, same previews.
         rate: share of the words or tokens that change, in [0, 1), for views with a rate.
         tokens: tokens of the text by the selected encoder, with special tokens; None describes token views in words.
-    Raises: ConfigError for a rate outside [0, 1) or a negative seed.
     """
-    if not 0 <= rate < 1:
-        raise ConfigError("rate", rate, "give a fraction of at least 0 and below 1.")
-    if seed < 0:
-        raise ConfigError("seed", seed, "give a whole number of at least 0.")
     texts = (text,) if isinstance(text, str) else tuple(text)
     subject = Subject(texts, None if tokens is None else tuple(tokens), seed, rate)
     found: list[ViewPreview] = []

@@ -17,11 +17,8 @@ def typos(text: str, *, rate: float, rng: Generator) -> str:
 
     Args:
         rate: share of the words of four or more characters that change, in [0, 1]; above 0 at least one.
-    Raises: ValueError for a rate outside [0, 1].
     Source: Pruthi et al. 2019, arXiv:1905.11268, without its errors of neighbouring keys.
     """
-    if not 0 <= rate <= 1:
-        raise ValueError(f"rate = {rate}: give a share of the words from 0 to 1.")
     words, joint = split_words(text)
     long = [place for place, word in enumerate(words) if len(word) >= SHORTEST] if joint else []
     if not long or rate == 0:

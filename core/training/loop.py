@@ -36,7 +36,6 @@ from core.events import (
     TurnRefused,
 )
 from core.messages import N_, Message
-from core.registry import load
 from core.tasks import TaskData
 from core.training.augmentation import with_back_translations
 from core.training.checkpoints import (
@@ -380,9 +379,6 @@ class _Run:
             )
         for sentence in slow_queues(self.phase.config):
             yield Notice(self.step, sentence)
-        for view in {p.view.view: p.view.entry for p in self.phase.plan.passes if p.view is not None}.values():
-            if view.notice and (caution := load(view.notice)()):
-                yield Notice(self.step, caution)
 
     def _enter_phase(self, number: int) -> None:
         self.offset = self.config.phase_ends[number - 1] if number else 0

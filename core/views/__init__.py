@@ -14,7 +14,6 @@ HOMES = {
     "TranslationCache": "core.views.back_translation",
     "cluster_views": "core.views.token_clusters",
     "row_generator": "core.texts.eda",
-    "synonym_source": "core.texts.synonyms",
     "topk_token_views": "core.encoders.taps",
 }
 __all__ = list(HOMES)

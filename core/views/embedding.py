@@ -1,8 +1,8 @@
 """ConSERT's views: shuffled tokens, or a modified output of the embedding layer for some texts of a batch.
 
-Each function on embeddings takes the output [R, T, H] and owners [R, T], the number of the text that a token belongs to
-(−1 for padding), and returns the input of the encoder's blocks. Tokens of other texts are returned unchanged. Random
-numbers come from torch's global generator of the device, whose state a run saves.
+Each function on embeddings takes the output of the embedding layer and the settings of its view, within their bounds.
+It returns the input [R, T, H] of the encoder's blocks. Tokens of other texts are returned unchanged. Random numbers
+come from torch's global generator of the device, whose state a run saves.
 
 Source: Yan et al. 2021, arXiv:2105.11741, section 3.2.
 """
@@ -55,87 +55,54 @@ def shuffle_tokens(tokens: Tokens, special_ids: Collection[int], rng: np.random.
     return Tokens(ids, None if tokens.types is None else tuple(tokens.types[place] for place in order))
 
 
-def token_cutoff(
-    embeddings: Tensor,
-    owners: Tensor,
-    special: Tensor,
-    texts: Sequence[int],
-    rate: float,
-) -> Tensor:
-    """Zero a random share of the tokens of each text.
-
-    Args:
-        special: [R, T] bool, tokens that are never zeroed, such as [CLS].
-        texts: numbers of the texts to change.
-        rate: in (0, 1); share of a text's other tokens to zero, rounded; at least one token if it has any.
-    Raises: ValueError if rate lies outside (0, 1).
-    """
-    _check_rate(rate)
-    inside, _ = _text_mask(owners, texts)
-    candidates = (inside & ~special).flatten().nonzero().squeeze(1)  # [n], into the flattened [R·T] tokens
-    owner = owners.flatten()[candidates]
+def token_cutoff(given: Embedded, settings: Settings) -> Tensor:
+    """Zero a share `rate` of each text's tokens that are not special, rounded; at least one token if it has any."""
+    if (rate := number(settings, "rate")) == 0:
+        return given.embeddings
+    inside, _ = _text_mask(given.owners, given.texts)
+    candidates = (inside & ~given.special).flatten().nonzero().squeeze(1)  # [n], into the flattened [R·T] tokens
+    owner = given.owners.flatten()[candidates]
     # Tokens in random order, then sorted by text: the stable sort keeps the order random within each text.
-    shuffled = torch.rand(len(candidates), device=embeddings.device).argsort()
+    shuffled = torch.rand(len(candidates), device=given.embeddings.device).argsort()
     order = shuffled[owner[shuffled].argsort(stable=True)]
     lengths = owner.bincount()  # number of candidates of each text
     rank = torch.arange(len(order), device=order.device) - (lengths.cumsum(0) - lengths)[owner[order]]
     cut = order[rank < (lengths * rate).round().clamp(min=1)[owner[order]]]
     zeroed = torch.zeros_like(inside).flatten().index_fill(0, candidates[cut], True).view_as(inside)
-    return embeddings.masked_fill(zeroed.unsqueeze(-1), 0.0)
+    return given.embeddings.masked_fill(zeroed.unsqueeze(-1), 0.0)
 
 
-def feature_cutoff(
-    embeddings: Tensor,
-    owners: Tensor,
-    texts: Sequence[int],
-    rate: float,
-) -> Tensor:
-    """Zero a random share of the H features of each text, in all of its tokens.
-
-    Args:
-        rate: in (0, 1); share of the features to zero, rounded; at least one feature.
-    Raises: ValueError if rate lies outside (0, 1).
-    """
-    _check_rate(rate)
-    inside, number = _text_mask(owners, texts)
-    width = embeddings.shape[-1]
-    drawn = torch.rand(len(set(texts)), width, device=embeddings.device)
+def feature_cutoff(given: Embedded, settings: Settings) -> Tensor:
+    """Zero a share `rate` of the H features of each text, in all of its tokens, rounded; at least one feature."""
+    if (rate := number(settings, "rate")) == 0:
+        return given.embeddings
+    inside, place = _text_mask(given.owners, given.texts)
+    width = given.embeddings.shape[-1]
+    drawn = torch.rand(len(set(given.texts)), width, device=given.embeddings.device)
     cut = drawn.argsort(1).argsort(1) < max(1, round(rate * width))  # [texts, H]
-    return embeddings.masked_fill(cut[number] & inside.unsqueeze(-1), 0.0)
+    return given.embeddings.masked_fill(cut[place] & inside.unsqueeze(-1), 0.0)
 
 
-def embedding_dropout(
-    embeddings: Tensor,
-    owners: Tensor,
-    texts: Sequence[int],
-    rate: float,
-) -> Tensor:
-    """Zero each value of the texts' tokens with probability `rate` and divide the others by 1 − rate.
-
-    Raises: ValueError if rate lies outside (0, 1).
-    """
-    _check_rate(rate)
-    inside, _ = _text_mask(owners, texts)
-    dropped = torch.rand(embeddings.shape, device=embeddings.device) < rate
-    return torch.where(inside.unsqueeze(-1), embeddings.masked_fill(dropped, 0.0) / (1 - rate), embeddings)
+def embedding_dropout(given: Embedded, settings: Settings) -> Tensor:
+    """Zero each value of the texts' tokens with probability `rate` and divide the others by 1 − rate."""
+    if (rate := number(settings, "rate")) == 0:
+        return given.embeddings
+    inside, _ = _text_mask(given.owners, given.texts)
+    dropped = torch.rand(given.embeddings.shape, device=given.embeddings.device) < rate
+    kept = given.embeddings.masked_fill(dropped, 0.0) / (1 - rate)
+    return torch.where(inside.unsqueeze(-1), kept, given.embeddings)
 
 
-def add_step(embeddings: Tensor, owners: Tensor, texts: Sequence[int], gradient: Tensor, epsilon: float) -> Tensor:
+def adversarial_step(given: Embedded, settings: Settings) -> Tensor:
     """Add the adversarial step ε·‖e‖·sign(g)/√H to each token; its norm is ε times that of the embedding.
 
-    Args:
-        gradient: [R, T, H], of the contrastive loss with respect to the embeddings; 0 adds nothing.
-        epsilon: ≥ 0, unitless. The step is a constant: no gradient flows through it.
-    Raises: ValueError for a gradient of another shape or a negative epsilon.
+    The step is a constant: no gradient flows through it. A gradient of 0 adds nothing.
     """
-    if gradient.shape != embeddings.shape:
-        raise ValueError(f"gradient = {list(gradient.shape)}: expected the shape {list(embeddings.shape)}")
-    if not epsilon >= 0:
-        raise ValueError(f"epsilon = {epsilon}: expected 0 or more")
-    inside, _ = _text_mask(owners, texts)
-    norms = embeddings.detach().norm(dim=-1, keepdim=True)  # [R, T, 1]
-    step = epsilon * norms * gradient.sign() / embeddings.shape[-1] ** 0.5
-    return torch.where(inside.unsqueeze(-1), embeddings + step, embeddings)
+    assert given.gradient is not None
+    inside, _ = _text_mask(given.owners, given.texts)
+    norms = given.embeddings.detach().norm(dim=-1, keepdim=True)  # [R, T, 1]
+    step = number(settings, "epsilon") * norms * given.gradient.sign() / given.embeddings.shape[-1] ** 0.5
+    return torch.where(inside.unsqueeze(-1), given.embeddings + step, given.embeddings)
 
 
 def _text_mask(owners: Tensor, texts: Sequence[int]) -> tuple[Tensor, Tensor]:
@@ -146,31 +113,3 @@ def _text_mask(owners: Tensor, texts: Sequence[int]) -> tuple[Tensor, Tensor]:
     wanted = torch.tensor(chosen, device=owners.device)
     number = torch.searchsorted(wanted, owners.contiguous()).clamp(max=len(chosen) - 1)
     return wanted[number] == owners, number
-
-
-def _check_rate(rate: float) -> None:
-    if not 0 < rate < 1:
-        raise ValueError(f"rate = {rate}: expected a number between 0 and 1")
-
-
-def token_cutoff_view(given: Embedded, settings: Settings) -> Tensor:
-    if (rate := number(settings, "rate")) == 0:
-        return given.embeddings
-    return token_cutoff(given.embeddings, given.owners, given.special, given.texts, rate)
-
-
-def feature_cutoff_view(given: Embedded, settings: Settings) -> Tensor:
-    if (rate := number(settings, "rate")) == 0:
-        return given.embeddings
-    return feature_cutoff(given.embeddings, given.owners, given.texts, rate)
-
-
-def embedding_dropout_view(given: Embedded, settings: Settings) -> Tensor:
-    if (rate := number(settings, "rate")) == 0:
-        return given.embeddings
-    return embedding_dropout(given.embeddings, given.owners, given.texts, rate)
-
-
-def adversarial_view(given: Embedded, settings: Settings) -> Tensor:
-    assert given.gradient is not None
-    return add_step(given.embeddings, given.owners, given.texts, given.gradient, number(settings, "epsilon"))

@@ -7,6 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import numpy as np
 import streamlit as st
 
 from core.advice.counting import TokenCounts, token_counter, token_strings
@@ -21,7 +22,7 @@ from core.parameters import Value
 from core.quantities import percent
 from core.store import Status
 from core.tasks.dataset import Input
-from core.tasks.survey import length_summary, word_counts
+from core.tasks.survey import word_counts
 from core.texts.preview import text_views
 from core.texts.segments import Mark, Segment, ViewPreview, segments_of
 from core.workers.limits import check_model
@@ -65,14 +66,8 @@ def lengths(texts: Sequence[Input]) -> None:
 
 
 def _sentence(found: Sequence[int], counted: TokenCounts | None, *, all_texts: int) -> str:
-    summary = length_summary(found)
-    assert summary is not None
-    numbers = {
-        "low": f"{summary.quartile_1:.0f}",
-        "high": f"{summary.quartile_3:.0f}",
-        "median": f"{summary.median:.0f}",
-        "longest": f"{summary.longest:,}",
-    }
+    low, median, high = np.percentile(found, [25, 50, 75])
+    numbers = {"low": f"{low:.0f}", "high": f"{high:.0f}", "median": f"{median:.0f}", "longest": f"{max(found):,}"}
     if counted:
         said = _(
             "The middle half of the texts has {low} to {high} tokens, the median is {median}, the longest {longest}",

@@ -12,7 +12,7 @@ from streamlit.testing.v1 import AppTest
 
 from core.artifacts.text_history import Biography
 from core.cli.main import _result, _sentence
-from core.config.objective import mixed_objective
+from core.config.objective import ObjectiveConfig
 from core.config.score_source import classifier_note
 from core.events import Frame, Notice, Probe, Started, Step
 from core.representation.projections import pca_map
@@ -38,7 +38,7 @@ def made(folder: Path, draft: Draft) -> Callable[..., str]:
     def make(
         weight: float, rows: int | None, *, turned: int | None = None, name: str = "run", noise: float = 0.0
     ) -> str:
-        objective = mixed_objective(weight).model_dump(mode="json")
+        objective = ObjectiveConfig().with_knob("lambda", weight).model_dump(mode="json")
         task = {"label_noise": noise}
         store, run_id = made_run(folder, draft(task=task, more={"name": name}, objective=objective))
         attempt = store.attempt(run_id, 1)

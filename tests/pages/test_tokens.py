@@ -31,7 +31,7 @@ from core.artifacts.sentence import (
     token_choice_path,
 )
 from core.artifacts.weights import weight_stamps
-from core.config.objective import mixed_objective
+from core.config.objective import ObjectiveConfig
 from core.events import Frame, Probe, Started, Step, Tokens, TokenText, Word
 from core.representation.projections import pca_map
 from core.store import Status, Store
@@ -645,6 +645,6 @@ def test_what_pages_import_leaves_torch_alone() -> None:
 def test_predictions_of_an_untrained_classifier_are_labelled_as_such(
     make: Callable[..., Made], opened: Opener, weight: float, reported: bool
 ) -> None:
-    run = make(objective=mixed_objective(weight).model_dump(mode="json"))
+    run = make(objective=ObjectiveConfig().with_knob("lambda", weight).model_dump(mode="json"))
     run.store.attempt(run.run_id, 1).end(Status.STOPPED)
     assert ("At step 0 the classifier had learned nothing" in words(opened(run=run.run_id))) is reported

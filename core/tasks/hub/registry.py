@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from core.config import ReadingConfig
-from core.config.fields import FieldDisplay, Section, fields_of
+from core.config.fields import FieldDisplay, Section, fields_of, setting
 from core.errors import ConfigError
 from core.messages import N_
 from core.settings import settings
@@ -65,30 +65,18 @@ class HubRequest(Section):
     """
 
     repository: Annotated[str, Field(title=N_("Repository"), description=N_("owner/name, as shown on the Hub."))]
-    config: Annotated[
-        str | None,
-        Field(title=N_("Configuration"), description=N_("Needed if the data set has several.")),
-        FieldDisplay({None: N_("The only one")}),
-    ] = None
-    revision: Annotated[
-        str | None,
-        Field(title=N_("Revision"), description=N_("A branch, tag or commit.")),
-        FieldDisplay({None: "main"}),
-    ] = None
+    config: str | None = setting(
+        None, N_("Configuration"), N_("Needed if the data set has several."), {None: N_("The only one")}
+    )
+    revision: str | None = setting(None, N_("Revision"), N_("A branch, tag or commit."), {None: "main"})
     text: Annotated[str, _as_of_a_file("text", min_length=1)]
     text_b: Annotated[str | None, _as_of_a_file("text_b", min_length=1), FieldDisplay({None: N_("None")})] = None
     label: Annotated[str, _as_of_a_file("label", min_length=1)]
-    train: Annotated[str, Field(title=N_("Training split"), description=N_("Its name on the Hub."))] = "train"
-    validation: Annotated[
-        str | None,
-        Field(title=N_("Validation split"), description=N_("Its name on the Hub.")),
-        FieldDisplay({None: N_("Split from training")}),
-    ] = None
-    test: Annotated[
-        str | None,
-        Field(title=N_("Test split"), description=N_("Its name on the Hub.")),
-        FieldDisplay({None: N_("Split from training")}),
-    ] = None
+    train: str = setting("train", N_("Training split"), N_("Its name on the Hub."))
+    validation: str | None = setting(
+        None, N_("Validation split"), N_("Its name on the Hub."), {None: N_("Split from training")}
+    )
+    test: str | None = setting(None, N_("Test split"), N_("Its name on the Hub."), {None: N_("Split from training")})
     max_rows: Annotated[
         int,
         Field(

@@ -21,7 +21,7 @@ from core.advice.estimate import (
 )
 from core.advice.prepare import prepare
 from core.config import RunConfig, TrainableConfig
-from core.config.objective import mixed_objective
+from core.config.objective import ObjectiveConfig
 from core.config.score_source import PROBE_ROWS
 from core.events import Step
 from core.models.source import EncoderShape, encoder_shape
@@ -50,7 +50,8 @@ def test_a_linear_probe_reads_further_rows_at_every_frame_and_at_the_end(
 ) -> None:
     shape = encoder_shape(str(tiny_encoder))
     probed, plain = (
-        prepare(draft(objective=mixed_objective(weight).model_dump(mode="json")), gpu=False) for weight in (1.0, 0.9)
+        prepare(draft(objective=ObjectiveConfig().with_knob("lambda", weight).model_dump(mode="json")), gpu=False)
+        for weight in (1.0, 0.9)
     )
     data, probe = probed[1], probed[0].probe
     read = mean_tokens(data.train.display_texts, 32) * 2 * shape.blocks * shape.block_parameters

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from core.advice.idle_terms import STEPS_IN_A_ROW, slow_queues, starving_sentences, starving_terms
+from core.advice.idle_terms import STEPS_IN_A_ROW, slow_queues, starving_sentences
 from core.advice.prepare import prepare
 from core.config import RunConfig
-from core.config.objective import mixed_objective
+from core.config.objective import ObjectiveConfig
 from core.events import Event, Notice
 from core.tasks.batches import make_sampler
 from core.training.loop import train
@@ -108,17 +108,19 @@ def hungry(share: float = 0.0) -> dict[str, float]:
 
 
 def test_only_steps_in_a_row_count() -> None:
-    mix, alone = mixed_objective(0.9), mixed_objective(0.0)
-    assert starving_terms([hungry()] * STEPS_IN_A_ROW, mix) == ("supcon",)
-    assert starving_terms([hungry()] * (STEPS_IN_A_ROW - 1), mix) == ()
-    assert starving_terms([hungry(0.1), *[hungry()] * (STEPS_IN_A_ROW - 1)], mix) == ()
-    assert starving_terms([hungry(0.1), *[hungry()] * STEPS_IN_A_ROW], mix) == ("supcon",)
-    assert starving_terms([hungry()] * STEPS_IN_A_ROW, alone) == ()
-    assert starving_terms([{}] * STEPS_IN_A_ROW, mix) == starving_terms([], mix) == ()
+    def starving(*recent: dict[str, float], weight: float = 0.9) -> list[str]:
+        objective = ObjectiveConfig().with_knob("lambda", weight)
+        return [str(sentence).split()[0] for sentence in starving_sentences(recent, objective, 12, "random")]
+
+    starved = [hungry()] * STEPS_IN_A_ROW
+    assert starving(*starved) == starving(hungry(0.1), *starved) == ["SCL"]
+    assert starving(*starved[1:]) == starving(hungry(0.1), *starved[1:]) == []
+    assert starving(*starved, weight=0.0) == []
+    assert starving(*[{}] * STEPS_IN_A_ROW) == starving() == []
 
 
 def test_the_remedy_follows_from_the_batches() -> None:
-    recent, mix = [hungry()] * STEPS_IN_A_ROW, mixed_objective(0.9)
+    recent, mix = [hungry()] * STEPS_IN_A_ROW, ObjectiveConfig()
     (random,), (balanced,) = (starving_sentences(recent, mix, 12, name) for name in ("random", "class_balanced"))
     assert str(random).endswith("Start a run with class-balanced batches, or a batch larger than 12.")
     assert str(balanced).endswith("Start a run with more rows of each class, or a batch larger than 12.")

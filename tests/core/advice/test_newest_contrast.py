@@ -8,7 +8,7 @@ import pytest
 
 from core.advice.newest_contrast import compares_pooled_vectors, newest_contrast
 from core.config.fields import build
-from core.config.objective import ObjectiveConfig, mixed_objective
+from core.config.objective import ObjectiveConfig
 from core.config.presets import PRESETS
 from core.events import Step
 from tests.cases import each
@@ -22,7 +22,7 @@ def step(number: int, **values: float) -> Step:
 def test_it_is_the_mean_of_the_newest_steps() -> None:
     losses = [9.0, *[2.0, 2.2] * 5]
     steps = [step(i, **{"loss.supcon": loss}) for i, loss in enumerate(losses, start=1)]
-    found = newest_contrast(steps, mixed_objective(0.9), classes=3)
+    found = newest_contrast(steps, ObjectiveConfig(), classes=3)
     assert found is not None
     assert (found.loss, found.line, found.bound, found.steps) == pytest.approx((2.1, 2.7, 1.9, 10))
     assert (found.temperature, found.classes, found.weight, found.shown) == (0.3, 3, 0.9, True)
@@ -34,7 +34,7 @@ def test_every_batch_is_compared_with_its_own_line() -> None:
     steps = [
         step(i, **{"loss.supcon": loss, "collapse_line.supcon": line}) for i, (loss, line) in enumerate(pairs, start=1)
     ]
-    found = newest_contrast(steps, mixed_objective(0.9), classes=2)
+    found = newest_contrast(steps, ObjectiveConfig(), classes=2)
     assert found is not None
     assert found.line - found.loss == pytest.approx(sum(line - loss for loss, line in pairs) / len(pairs))
     assert found.line > found.loss
@@ -42,21 +42,21 @@ def test_every_batch_is_compared_with_its_own_line() -> None:
 
 def test_steps_before_a_knob_was_turned_do_not_count() -> None:
     steps = [*(step(i, **{"loss.supcon": 9.0}) for i in range(1, 5)), step(5, temperature=0.1)]
-    found = newest_contrast(steps, mixed_objective(0.9, 0.1), classes=2)
+    found = newest_contrast(steps, ObjectiveConfig().with_knob("temperature", 0.1), classes=2)
     assert found is not None
     assert (found.loss, found.temperature) == (2.0, 0.1)
 
 
 def test_a_phase_without_contrast_has_none() -> None:
     steps = [step(1), Step(2, {"phase": 2.0, "loss": 1.0, "loss.cross_entropy": 1.0})]
-    assert newest_contrast(steps, mixed_objective(0.9), classes=2) is None
-    assert newest_contrast([], mixed_objective(0.9), classes=2) is None
+    assert newest_contrast(steps, ObjectiveConfig(), classes=2) is None
+    assert newest_contrast([], ObjectiveConfig(), classes=2) is None
 
 
 def test_batches_without_positives_say_nothing() -> None:
     starved = step(3, **{"loss.supcon": 0.0, "active_anchors.supcon": 0.0})
-    assert newest_contrast([starved], mixed_objective(0.9), classes=2) is None
-    found = newest_contrast([step(1), step(2), starved], mixed_objective(0.9), classes=2)
+    assert newest_contrast([starved], ObjectiveConfig(), classes=2) is None
+    found = newest_contrast([step(1), step(2), starved], ObjectiveConfig(), classes=2)
     assert found is not None
     assert found.loss == 2.0
 

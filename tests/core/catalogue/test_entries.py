@@ -34,7 +34,7 @@ class TestEntries:
     def test_its_functions_are_where_it_says(self, entry: LossEntry | ViewEntry) -> None:
         paths = [entry.compute, entry.lines] if isinstance(entry, LossEntry) else []
         if isinstance(entry, ViewEntry):
-            paths += [entry.text, entry.by_model, entry.tokens, entry.embedding, entry.preview, entry.notice]
+            paths += [entry.text, entry.by_model, entry.tokens, entry.embedding, entry.preview]
         assert all(callable(load(path)) for path in paths if path)
 
     def test_defaults_and_sliders_lie_within_the_bounds(self, entry: LossEntry | ViewEntry) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from core.catalogue.losses import LOSSES
 from core.config.fields import build
-from core.config.objective import Knob, ObjectiveConfig, TermConfig, mixed_objective
+from core.config.objective import Knob, ObjectiveConfig, TermConfig
 from core.errors import ConfigError
 from tests.cases import each
 
@@ -261,10 +261,10 @@ def test_the_weight_beside_lambda_can_be_turned_away_from_one_and_back() -> None
     assert away.with_knob("cross_entropy.weight", 1.0) == made
 
 
-class TestMixedObjective:
+class TestLambda:
     @each("weight", [0.0, 0.1, 0.5, 0.9, 1.0])
     def test_convex_weights_sum_to_one(self, weight: float) -> None:
-        objective = mixed_objective(weight, 0.2)
+        objective = ObjectiveConfig().with_knob("lambda", weight).with_knob("temperature", 0.2)
         assert [t.loss for t in objective.terms] == ["supcon", "cross_entropy"]
         assert [t.weight for t in objective.terms] == [weight, pytest.approx(1 - weight, abs=1e-12)]
         assert objective.weight == weight
@@ -273,7 +273,7 @@ class TestMixedObjective:
     @each(("weight", "combine"), [(-0.1, "convex"), (1.1, "convex"), (math.nan, "convex"), (1001, "additive")])
     def test_a_bad_weight_is_named(self, weight: float, combine: Any) -> None:
         with pytest.raises(ConfigError) as caught:
-            mixed_objective(weight, combine=combine)
+            ObjectiveConfig(combine=combine).with_knob("lambda", weight)
         assert caught.value.field == "lambda"
         assert caught.value.value is weight
 

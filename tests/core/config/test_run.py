@@ -12,7 +12,7 @@ from pydantic import BaseModel, ValidationError
 from core.config import PhaseConfig, RunConfig, check_turn, parse_config, peak_rates
 from core.config.edit import put
 from core.config.fields import fields_of
-from core.config.objective import mixed_objective
+from core.config.objective import ObjectiveConfig
 from core.config.sections import (
     EncoderConfig,
     OptimiserConfig,
@@ -309,7 +309,8 @@ def test_steps_are_known_only_after_preparation() -> None:
 
 
 class TestPhases:
-    TWO = parse_config({"phases": [{"steps": 5, "objective": mixed_objective(1.0).model_dump()}, {"steps": 3}]})
+    CONTRAST = ObjectiveConfig().with_knob("lambda", 1.0)
+    TWO = parse_config({"phases": [{"steps": 5, "objective": CONTRAST.model_dump()}, {"steps": 3}]})
 
     def test_a_step_belongs_to_one_phase(self) -> None:
         assert [self.TWO.phase_at(step) for step in (1, 5, 6, 8, 99)] == [0, 0, 1, 1, 1]

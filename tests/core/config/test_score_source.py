@@ -6,7 +6,7 @@ from typing import Any
 
 from core.config import RunConfig, parse_config
 from core.config.fields import build
-from core.config.objective import ObjectiveConfig, mixed_objective
+from core.config.objective import ObjectiveConfig
 from core.config.score_source import (
     classifier_learned,
     classifier_learns_from,
@@ -34,7 +34,8 @@ def run(phases: list[dict[str, Any]], turns: tuple[tuple[int, str, float], ...] 
 
 
 def mixed(weight: float, turns: tuple[tuple[int, str, float], ...] = ()) -> RunConfig:
-    return run([{"objective": mixed_objective(weight).model_dump(mode="json"), "steps": 10}], turns)
+    objective = ObjectiveConfig().with_knob("lambda", weight)
+    return run([{"objective": objective.model_dump(mode="json"), "steps": 10}], turns)
 
 
 TWO = [

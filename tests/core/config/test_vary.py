@@ -10,7 +10,7 @@ from core.advice.prepare import prepare
 from core.config import RunConfig, parse_config
 from core.config.compare import config_differences
 from core.config.edit import apply_settings, twin
-from core.config.objective import mixed_objective
+from core.config.objective import ObjectiveConfig
 from core.config.presets import PRESETS
 from core.config.vary import TwinSetting, sweepable, twin_settings
 from core.errors import ConfigError
@@ -25,6 +25,11 @@ ADDITIVE: dict[str, Any] = {
         {"loss": "simcse", "weight": 0.0, "views": [{"view": "dropout"}]},
         {"loss": "cross_entropy", "weight": 1.0},
     ],
+}
+SMALLEST = ObjectiveConfig().with_knob("lambda", 0.0).with_knob("temperature", 0.001)
+LARGEST = {
+    "combine": "additive",
+    "terms": [{"loss": "supcon", "weight": 1000.0, "temperature": 100.0}, {"loss": "cross_entropy"}],
 }
 
 
@@ -61,8 +66,8 @@ CONFIGS = [
     parse_config({"phases": [{"trainable": {"part": "last_blocks", "blocks": 1, "reinitialised_blocks": 1}}]}),
     parse_config({"phases": [{"batch_size": 1, "objective": {"terms": [{"loss": "cross_entropy"}]}}]}),
     parse_config({"task": {"train_size": 20}}),
-    parse_config({"phases": [{"objective": mixed_objective(0.0, 0.001).model_dump()}]}),
-    parse_config({"phases": [{"objective": mixed_objective(1000.0, 100.0, "additive").model_dump()}]}),
+    parse_config({"phases": [{"objective": SMALLEST.model_dump()}]}),
+    parse_config({"phases": [{"objective": LARGEST}]}),
     parse_config({"phases": [{"optimiser": {"learning_rate": 1.0}, "batch_size": 4096}]}),
 ]
 

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import math
 import random
 import time
 import unicodedata
 from itertools import combinations
 from pathlib import Path
 
-import pytest
-
 from core.tasks.survey import (
     DuplicateGroup,
     duplicates,
     folded,
     language_of,
-    length_summary,
     query_parts,
     search,
     word_counts,
@@ -76,23 +72,6 @@ class TestLengths:
         texts = [*made_texts(2_000), CHINESE, KOREAN, JAPANESE, THAI]
         assert word_counts(texts) == [len(split_words(text)[0]) for text in texts]
 
-    def test_a_summary_is_interpolated_between_sorted_lengths(self) -> None:
-        lengths = [random.Random(i).randrange(300) for i in range(57)]
-
-        def at(share: float) -> float:
-            place = share * (len(lengths) - 1)
-            low, high = sorted(lengths)[math.floor(place)], sorted(lengths)[math.ceil(place)]
-            return low + (high - low) * (place - math.floor(place))
-
-        summary = length_summary(lengths)
-        assert summary is not None
-        found = [summary.percentile_5, summary.quartile_1, summary.median, summary.quartile_3, summary.percentile_95]
-        assert found == pytest.approx([at(share) for share in (0.05, 0.25, 0.5, 0.75, 0.95)])
-        assert (summary.rows, summary.longest) == (57, max(lengths))
-
-    def test_nothing_has_no_summary(self) -> None:
-        assert length_summary([]) is None
-
 
 class TestFolding:
     @each(
@@ -140,10 +119,6 @@ class TestDuplicates:
     def test_a_pair_the_other_way_round_is_another(self) -> None:
         assert duplicates([("a", "b"), ("b", "a"), ("a b", ""), ("", "a b")], [0] * 4) == []
         assert duplicates([("a", "b"), ("A", "b ")], [0, 0]) == [DuplicateGroup((0, 1), labels_differ=False)]
-
-    def test_labels_for_other_texts_are_refused(self) -> None:
-        with pytest.raises(ValueError, match="1 labels for 2 texts"):
-            duplicates(["a", "b"], [0])
 
 
 class TestLanguage:
@@ -239,12 +214,6 @@ class TestSearch:
                     found = search(ROWS, words, labels=labels, splits=splits, in_labels=in_labels, in_splits=in_splits)
                     assert found == expected
 
-    def test_a_filter_without_what_it_reads_is_refused(self) -> None:
-        with pytest.raises(ValueError, match="0 labels for 7 texts"):
-            search(ROWS, in_labels=[0])
-        with pytest.raises(ValueError, match="1 splits for 7 texts"):
-            search(ROWS, splits=["test"], in_splits=["test"])
-
     def test_words_and_phrases_are_told_apart(self) -> None:
         assert query_parts('One "two  Three" four"five six" one') == ["one", "two three", "four", "five six"]
 
@@ -253,7 +222,7 @@ def test_a_large_task_is_surveyed_at_once() -> None:
     texts = [f"the film {i} was lovely and its music felt warm" for i in range(100_000)]
     labels = [i % 2 for i in range(100_000)]
     started = time.process_time()
-    assert length_summary(word_counts(texts)) is not None
+    assert word_counts(texts)[-1] == 10
     assert duplicates(texts, labels) == []
     assert language_of(texts) == "latin"
     assert len(search(texts, "lovely 99999")) == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -27,8 +28,16 @@ def doubled(word: str) -> list[str]:
     return [word + "x"]
 
 
-def view(text: str, operation: str = "mixed", rate: float = 0.3, seed: int = 0, synonyms: object = known) -> str:
-    return eda(text, operation=operation, rate=rate, rng=np.random.default_rng(seed), synonyms=synonyms)  # type: ignore[arg-type]
+def view(
+    text: str,
+    operation: str = "mixed",
+    rate: float = 0.3,
+    seed: int = 0,
+    synonyms: Callable[[str], list[str]] = known,
+) -> str:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("core.texts.eda.synonyms", synonyms)
+        return eda(text, operation=operation, rate=rate, rng=np.random.default_rng(seed))
 
 
 class TestWords:
@@ -113,7 +122,7 @@ class TestReplace:
         given = {"paris": ["paris"], "film": ["movie"]}
         assert view("Paris film", "replace", 0.5, seed, lambda word: given[word]) == "Paris movie"
 
-    def test_the_bundled_list_is_the_default(self) -> None:
+    def test_synonyms_come_from_the_bundled_list(self) -> None:
         changed = eda("I enjoyed it", operation="replace", rate=0.1, rng=np.random.default_rng(0))
         assert changed.startswith("I ")
         assert changed.endswith(" it")
@@ -136,7 +145,7 @@ class TestMixed:
         text = "good dogs chase cats"
         seen = set()
         for seed in range(60):
-            words = eda(text, rate=0.25, rng=np.random.default_rng(seed), synonyms=known).split()
+            words = view(text, rate=0.25, seed=seed).split()
             if len(words) != 4:
                 seen.add("delete" if len(words) < 4 else "duplicate")
             else:

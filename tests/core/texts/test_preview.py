@@ -14,7 +14,6 @@ import pytest
 
 from core.catalogue.views import VIEWS, ViewEntry
 from core.encoders.packing import Tokens
-from core.errors import ConfigError
 from core.texts import preview
 from core.texts.eda import CHANGES, eda, row_generator, stream
 from core.texts.preview import text_views
@@ -209,13 +208,6 @@ class TestTextViews:
             if one.unit is not None and one.name != "paraphrase":  # nothing is drawn
                 assert len({others[number].segments for others in views}) > 1, one.label
 
-    def test_a_rate_that_is_no_share_and_a_negative_seed_are_refused(self) -> None:
-        for rate in (-0.1, 1.0, float("nan")):
-            with pytest.raises(ConfigError, match=r"rate = .* give a fraction of at least 0 and below 1"):
-                text_views(ENGLISH, seed=0, rate=rate)
-        with pytest.raises(ConfigError, match="seed = -1"):
-            text_views(ENGLISH, seed=-1, rate=0.1)
-
 
 class TestTokenViews:
     def test_without_tokens_they_are_described(self) -> None:
@@ -250,14 +242,15 @@ class TestTokenViews:
     def test_the_counts_are_those_of_training(self) -> None:
         import torch
 
-        from core.views.embedding import token_cutoff
+        from core.views.embedding import Embedded, token_cutoff
 
         for count in range(1, 40):
             for rate in (0.05, 0.15, 0.25, 0.5, 0.85):
                 tokens = ["[CLS]", *(f"t{i}" for i in range(count)), "[SEP]"]
                 special = torch.tensor([[token.startswith("[") for token in tokens]])
                 owners = torch.zeros(1, len(tokens), dtype=torch.long)
-                cut = token_cutoff(torch.ones(1, len(tokens), 1), owners, special, [0], rate)
+                given = Embedded(torch.ones(1, len(tokens), 1), owners, special, [0])
+                cut = token_cutoff(given, {"rate": rate})
                 (segments,) = named(text_views("", seed=0, rate=rate, tokens=tokens), "token_cutoff").segments
                 assert len(marked(segments, "removed")) == int((cut == 0).sum())
 

@@ -15,7 +15,7 @@ from safetensors.torch import load_file
 from core.advice.prepare import prepare
 from core.config import RunConfig, parse_config
 from core.config.edit import apply_settings
-from core.config.objective import mixed_objective
+from core.config.objective import ObjectiveConfig
 from core.config.plan import learning_rate_factor
 from core.encoders.model import Encoder, load_encoder
 from core.errors import TrainingError
@@ -131,7 +131,7 @@ def test_the_untrained_frame_is_the_same_from_the_copy_and_from_the_cache(draft:
 
 
 def test_lambda_zero_is_cross_entropy_and_still_reports_the_contrastive_part(draft: Draft) -> None:
-    for step in steps_of(events_of(draft(objective=mixed_objective(0.0).model_dump()))):
+    for step in steps_of(events_of(draft(objective=ObjectiveConfig().with_knob("lambda", 0.0).model_dump()))):
         assert step.values["loss"] == step.values["loss.cross_entropy"]
         assert step.values["loss.supcon"] > 0
         assert "shared_cosine" not in step.values

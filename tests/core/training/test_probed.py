@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from core.config.objective import mixed_objective
+from core.config.objective import ObjectiveConfig
 from core.config.score_source import PROBE_ROWS
 from core.events import Evaluation, Event, Frame, Notice, Started
 from core.tasks import TaskData
@@ -20,7 +20,7 @@ from tests.core.training.made import CPU, Draft, run_draft, run_in_attempts
 from tests.core.training.test_probe import loaded
 
 PROBE = {"probe": {"size": 10, "train_size": 4, "frame_steps": [4]}}
-CONTRAST = mixed_objective(1.0).model_dump(mode="json")
+CONTRAST = ObjectiveConfig().with_knob("lambda", 1.0).model_dump(mode="json")
 TWO_PHASES: dict[str, Any] = {
     "phases": [
         {"steps": 4, "batch_size": 8, "objective": {"terms": [{"loss": "supcon"}], "combine": "additive"}},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
@@ -11,7 +11,14 @@ import torch
 from torch import Tensor
 
 from core.encoders.packing import Tokens
-from core.views.embedding import add_step, embedding_dropout, feature_cutoff, shuffle_tokens, token_cutoff
+from core.views.embedding import (
+    Embedded,
+    adversarial_step,
+    embedding_dropout,
+    feature_cutoff,
+    shuffle_tokens,
+    token_cutoff,
+)
 from tests.cases import each
 from tests.core.encoders.test_model import made
 
@@ -32,11 +39,15 @@ def embeddings(width: int = 10) -> Tensor:
     return torch.randn(3, 12, width)
 
 
+def embedded(embeddings: Tensor, gradient: Tensor | None = None, texts: Sequence[int] = CHOSEN) -> Embedded:
+    return Embedded(embeddings, OWNERS, SPECIAL, texts, gradient)
+
+
 VIEWS: dict[str, Callable[[Tensor], Tensor]] = {
-    "token": lambda e: token_cutoff(e, OWNERS, SPECIAL, CHOSEN, 0.4),
-    "feature": lambda e: feature_cutoff(e, OWNERS, CHOSEN, 0.4),
-    "dropout": lambda e: embedding_dropout(e, OWNERS, CHOSEN, 0.4),
-    "step": lambda e: add_step(e, OWNERS, CHOSEN, torch.ones_like(e), 0.4),
+    "token": lambda e: token_cutoff(embedded(e), {"rate": 0.4}),
+    "feature": lambda e: feature_cutoff(embedded(e), {"rate": 0.4}),
+    "dropout": lambda e: embedding_dropout(embedded(e), {"rate": 0.4}),
+    "step": lambda e: adversarial_step(embedded(e, torch.ones_like(e)), {"epsilon": 0.4}),
 }
 
 
@@ -65,7 +76,7 @@ def test_token_cutoff_zeroes_a_share_of_the_words(rate: float) -> None:
     given = embeddings()
     hit = torch.zeros(3, 12)
     for _ in range(300):
-        changed = token_cutoff(given, OWNERS, SPECIAL, CHOSEN, rate)
+        changed = token_cutoff(embedded(given), {"rate": rate})
         zeroed = (changed == 0).all(-1)
         assert torch.equal(changed[~zeroed], given[~zeroed])
         assert not zeroed[SPECIAL].any()
@@ -81,7 +92,7 @@ def test_token_cutoff_zeroes_a_share_of_the_words(rate: float) -> None:
 @each("rate", [0.01, 0.2, 0.55])
 def test_feature_cutoff_zeroes_the_same_features_in_all_tokens_of_a_text(rate: float) -> None:
     given = embeddings(20)
-    changed = feature_cutoff(given, OWNERS, CHOSEN, rate)
+    changed = feature_cutoff(embedded(given), {"rate": rate})
     cut = []
     for text in CHOSEN:
         zeroed = changed[OWNERS.eq(text)] == 0  # [tokens, H]
@@ -94,18 +105,18 @@ def test_feature_cutoff_zeroes_the_same_features_in_all_tokens_of_a_text(rate: f
 
 def test_dropout_zeroes_its_share_and_keeps_the_mean() -> None:
     given = torch.ones(3, 12, 2000)
-    changed = embedding_dropout(given, OWNERS, CHOSEN, 0.2)[OWNERS == 1]
+    changed = embedding_dropout(embedded(given), {"rate": 0.2})[OWNERS == 1]
     assert set(changed.unique().tolist()) == {0.0, 1.25}
     assert abs(float((changed == 0).float().mean()) - 0.2) < 0.02
 
 
 def test_the_step_follows_the_sign_at_a_share_of_the_norm() -> None:
     given, gradient = embeddings(), torch.randn(3, 12, 10)
-    step = add_step(given, OWNERS, CHOSEN, gradient, 0.01) - given
+    step = adversarial_step(embedded(given, gradient), {"epsilon": 0.01}) - given
     inside = (OWNERS >= 0) & (OWNERS != 2)
     torch.testing.assert_close(step.norm(dim=-1)[inside], 0.01 * given.norm(dim=-1)[inside], rtol=1e-3, atol=1e-6)
     assert torch.equal(step[inside].sign(), gradient[inside].sign())
-    assert torch.equal(add_step(given, OWNERS, CHOSEN, torch.zeros_like(given), 0.01), given)
+    assert torch.equal(adversarial_step(embedded(given, torch.zeros_like(given)), {"epsilon": 0.01}), given)
 
 
 @each("view", VIEWS)
@@ -116,26 +127,16 @@ def test_gradients_flow_through_what_is_kept(view: str) -> None:
     assert torch.equal(given.grad != 0, changed != 0)
 
 
-@each("rate", [0.0, 1.0, -0.1, float("nan")])
-def test_a_rate_outside_is_refused(rate: float) -> None:
-    given = embeddings()
-    message = rf"rate = {rate}: expected a number between 0 and 1"
-    with pytest.raises(ValueError, match=message):
-        token_cutoff(given, OWNERS, SPECIAL, CHOSEN, rate)
-    for view in (feature_cutoff, embedding_dropout):
-        with pytest.raises(ValueError, match=message):
-            view(given, OWNERS, CHOSEN, rate)
+def test_a_rate_of_0_changes_nothing() -> None:
+    given = embedded(embeddings())
+    for view in (token_cutoff, feature_cutoff, embedding_dropout):
+        assert view(given, {"rate": 0.0}) is given.embeddings
 
 
-def test_texts_and_steps_that_do_not_fit_are_refused() -> None:
-    given = embeddings()
+def test_texts_that_do_not_fit_are_refused() -> None:
     for texts in ([], [-1, 2]):
         with pytest.raises(ValueError, match=r"texts = .*: expected numbers of texts"):
-            feature_cutoff(given, OWNERS, texts, 0.2)
-    with pytest.raises(ValueError, match=r"gradient = \[3, 12\]: expected the shape \[3, 12, 10\]"):
-        add_step(given, OWNERS, CHOSEN, torch.zeros(3, 12), 0.01)
-    with pytest.raises(ValueError, match=r"epsilon = -1: expected"):
-        add_step(given, OWNERS, CHOSEN, given, -1)
+            feature_cutoff(embedded(embeddings(), texts=texts), {"rate": 0.2})
 
 
 def test_words_move_with_their_types_and_special_tokens_stay() -> None:
