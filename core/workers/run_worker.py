@@ -36,7 +36,7 @@ from core.workers.machine import gpu_ids
 from core.workers.peak_memory import PeakMemory
 from core.workers.processes import code_stamp, log, print_into
 from core.workers.recorder import Recorder
-from core.workers.run_controls import ControlState, WorkerControls
+from core.workers.run_controls import ControlState, controlled
 from core.workers.run_rows import TaskSource
 from core.workers.surface_worker import carry_cells
 
@@ -85,13 +85,13 @@ def _carry(store: Store, attempt: Attempt, slot: int) -> Status | None:
         if config.on_shared_trunk:
             return carry_cells(store, attempt, slot)
         recorder = Recorder(store, attempt)
-        with WorkerControls(store, attempt.run_id, attempt.number) as controls:
+        with controlled(store, [attempt]) as (state,):
             events = training_events(
                 config,
                 TaskSource(store.folder).rows_of(config.task, config.seed),
                 attempt.folder,
                 guard=attempt.check,
-                controls=controls.state,
+                controls=state,
                 cache=store.cache_folder,
                 translations=store.cache_folder / "translations.db",
                 start=start_of(store, config),
