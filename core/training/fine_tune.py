@@ -20,14 +20,14 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from core.config import RunConfig
-from core.encoders.model import Encoder, Tokenizer, load_encoder
+from core.encoders.model import Encoder, Tokenizer
 from core.errors import StaleAttemptError, TrainingError
 from core.events import Checkpointed, Event, Finished, Frame, Notice, Started
 from core.messages import _
 from core.tasks import TaskData
 from core.training.checkpoints import PROJECTIONS, WEIGHT, Checkpoints, TrainedModel, restore_weights
 from core.training.data_parallel import Ranks
-from core.training.encode import encode, encoder_autocast
+from core.training.encode import encode, encoder_autocast, load_encoder_of
 from core.training.loop import Controls, train
 from core.training.untrained import VectorCache
 from core.weight_files import checkpoint_path, checkpoint_step, snapshot_path, snapshot_steps
@@ -146,12 +146,7 @@ def halve_weights(
         # head is the first draw of the seed, as in the run.
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(config.seed)
-            encoder, tokenizer = load_encoder(
-                config.encoder.id,
-                classes=data.classes,
-                pooling=config.encoder.pooling,
-                max_length=config.encoder.max_length,
-            )
+            encoder, tokenizer = load_encoder_of(config.encoder, data.classes)
         predict = partial(_predictions, encoder.to(machine), tokenizer, data, autocast)
         for step, path in files.items():
             yield from _write_weights(checkpoints, path, step, _weights(path), predict, known)
