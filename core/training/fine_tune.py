@@ -15,17 +15,15 @@ from pathlib import Path
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from safetensors import SafetensorError
-from safetensors.torch import load_file
 from torch import Tensor
 
 from core.config import RunConfig
 from core.encoders.model import Encoder, Tokenizer
 from core.errors import StaleAttemptError, TrainingError
 from core.events import Checkpointed, Event, Finished, Frame, Notice, Started
-from core.messages import _
+from core.messages import N_, _
 from core.tasks import TaskData
-from core.training.checkpoints import PROJECTIONS, WEIGHT, Checkpoints, TrainedModel, restore_weights
+from core.training.checkpoints import PROJECTIONS, WEIGHT, Checkpoints, TrainedModel, read_tensors, restore_weights
 from core.training.data_parallel import Ranks
 from core.training.encode import encode, encoder_autocast, load_encoder_of
 from core.training.loop import Controls, train
@@ -185,12 +183,7 @@ def _write_weights(
 
 
 def _weights(path: Path) -> dict[str, Tensor]:
-    try:
-        tensors = load_file(path)
-    except (SafetensorError, OSError) as error:
-        raise TrainingError(
-            "The weights in {file} cannot be read ({problem}).", file=path.name, problem=error
-        ) from error
+    tensors = read_tensors(path, N_("The weights in {file} cannot be read ({problem})."))
     return {
         name: tensor
         for name, tensor in tensors.items()
