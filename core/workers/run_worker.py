@@ -81,7 +81,7 @@ def _carry(store: Store, attempt: Attempt, slot: int) -> Status | None:
             os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(own)
         attempt.register()
         make_room(store, attempt)
-        config = store.effective_config(attempt.run_id)
+        config = store.run(attempt.run_id).effective
         if config.on_shared_trunk:
             return carry_cells(store, attempt, slot)
         recorder = Recorder(store, attempt)

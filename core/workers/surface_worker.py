@@ -32,7 +32,7 @@ def carry_cells(store: Store, first: Attempt, slot: int) -> Status:
         source = TaskSource(store.folder)
         for attempt, state in zip(attempts, controls, strict=True):
             attempt.register()
-            config = store.effective_config(attempt.run_id)
+            config = store.run(attempt.run_id).effective
             data = source.rows_of(config.task, config.seed)
             checkpoints = Checkpoints(attempt.folder, config.checkpoint.every_steps, attempt.check)
             cells.append(Cell(config, data, state, checkpoints, state.is_paused))

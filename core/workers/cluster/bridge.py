@@ -272,7 +272,7 @@ class RemoteRun(threading.Thread):
             a model is unavailable, OSError for files that cannot be read.
         """
         store, attempt = self._store, self._attempt
-        config = store.effective_config(attempt.run_id)
+        config = store.run(attempt.run_id).effective
         files = {f"{WEIGHTS}/{path.name}": path.read_bytes() for path in weight_files(attempt.folder)}
         if (start := start_of(store, config)) is not None:
             files[START] = start.read_bytes()

@@ -294,7 +294,7 @@ def resume_claimed(store: Store, run_id: str) -> int:
     claim = store.claim_next(range(1))
     assert claim is not None
     assert claim[0] == run_id
-    attempt, config = store.attempt(run_id, claim[1]), store.effective_config(run_id)
+    attempt, config = store.attempt(run_id, claim[1]), store.run(run_id).effective
     attempt.register()
     checkpoints, recorder = Checkpoints(attempt.folder, config.checkpoint.every_steps), Recorder(store, attempt)
     resumed_at = checkpoints.step() or 0
