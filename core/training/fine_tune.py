@@ -45,18 +45,17 @@ def fine_tune(
     cache: VectorCache,
     translations: Path | None,
     start: Path | None,
-    known: Mapping[int, Predictions],
     log: Callable[[str], None],
     ranks: Ranks | None = None,
 ) -> Iterator[Event]:
     """Yield the events of `train`, resuming from a checkpoint if there is one. Save the weights before the last event.
 
     Args:
-        known: predictions of earlier attempts' frames for the probe's validation rows, by step.
         log: appends a line to the run's log.
     Raises: as `train`. If saving in half precision fails, the weights are saved in full precision instead.
     """
-    predictions, trained, started = dict(known), TrainedModel(), None
+    predictions: dict[int, Predictions] = {}
+    trained, started = TrainedModel(), None
     wanted = {*(config.checkpoint.snapshot_steps or ()), config.steps}
     for event in train(
         config,

@@ -34,7 +34,7 @@ from core.workers.limits import most_of_visitor
 from core.workers.recorder import Recorder
 from core.workers.run_controls import ControlListener
 from core.workers.run_rows import TaskSource
-from core.workers.run_worker import known_predictions, make_room, start_of
+from core.workers.run_worker import make_room, start_of
 from core.workers.warm import WarmServer
 
 # Slots of runs on this machine are numbered from 0.
@@ -285,6 +285,5 @@ class RemoteRun(threading.Thread):
             config=config.to_json(),
             data=TaskSource(store.folder).rows_of(config.task, config.seed),
             files=files,
-            known=known_predictions(store, attempt.run_id),
             models=self._cluster.models(config),
         )
