@@ -28,7 +28,6 @@ from core.training.checkpoints import Checkpoints, random_states, restore_random
 from core.training.encode import encoder_autocast, load_encoder_of
 from core.training.loop import CellEncoder, Controls, NoControls, device_of, train
 from core.training.passes import Machine
-from core.training.trainable import frozen_blocks
 from core.training.untrained import Baseline, VectorCache, cache_key, weights_fingerprint
 
 TEXTS_AT_ONCE = 32
@@ -99,7 +98,7 @@ class _Group:
         self.trunk = Trunk(
             encoder,
             tokenizer,
-            min(frozen_blocks(encoder, config.phases[0].trainable), len(encoder.blocks) - 1),
+            min(config.phases[0].trainable.frozen(len(encoder.blocks)), len(encoder.blocks) - 1),
             [tokenizer(texts) for texts in _in_order(config, data)],
             KEPT_BYTES,
         )
