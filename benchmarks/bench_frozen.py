@@ -23,10 +23,6 @@ CASES = {
 }
 
 
-def frozen_blocks(trainable: TrainableConfig) -> int:
-    return BLOCKS if trainable.part == "classifier" else BLOCKS - trainable.blocks
-
-
 def with_epochs(config: RunConfig, trainable: TrainableConfig, steps: int) -> RunConfig:
     phase = config.phases[0].model_copy(update={"trainable": trainable, "steps": steps})
     return config.model_copy(
@@ -52,7 +48,7 @@ def main() -> None:
                 if side == "ours":
                     seconds = our_run(seeded, data, cache, skipped=epoch).seconds
                 else:
-                    seconds = trainer_seconds(seeded, data, "random", skipped=epoch, frozen=frozen_blocks(trainable))
+                    seconds = trainer_seconds(seeded, data, "random", skipped=epoch, frozen=trainable.frozen(BLOCKS))
                 rates[side] = (steps - epoch) * BATCH / seconds
             progress(repetition, rates, 1)
             if repetition:

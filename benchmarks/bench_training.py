@@ -45,7 +45,7 @@ from core.training.loop import train
 from core.training.untrained import MemoryCache, VectorCache
 from core.workers.machine import has_bfloat16
 from core.workers.recorder import Recorder
-from core.workers.run_controls import WorkerControls
+from core.workers.run_controls import controlled
 
 BATCH, LEARNING_RATE, MAX_LENGTH = 16, 5e-5, 128
 # Steps before the clock starts.
@@ -103,10 +103,10 @@ def our_run(config: RunConfig, data: TaskData, cache: VectorCache, skipped: int 
         attempt.register()
         recorder = Recorder(store, attempt)
         start = seconds = loss = 0.0
-        with WorkerControls(store, run_id, attempt.number) as controls:
-            for event in train(config, data, controls=controls.state, cache=cache):
+        with controlled(store, [attempt]) as (controls,):
+            for event in train(config, data, controls=controls, cache=cache):
                 recorder.record(event)
-                controls.state.wait_while_paused()
+                controls.wait_while_paused()
                 if isinstance(event, Step) and event.step == skipped:
                     start = time.perf_counter()
                 elif isinstance(event, Step) and event.step == config.steps:
@@ -114,7 +114,7 @@ def our_run(config: RunConfig, data: TaskData, cache: VectorCache, skipped: int 
                     break
         signal.signal(signal.SIGTERM, handler)
         store.close()
-        if controls.state.stop_requested():
+        if controls.stop_requested():
             # The controls handle SIGTERM as a request to end the run.
             sys.exit("The benchmark was stopped.")
     return Timed(seconds, loss)

@@ -220,7 +220,7 @@ def _table(store: Store, runs: list[RunSummary], sizes: Mapping[str, RunSize]) -
     scores: dict[str, dict[str, Evaluation]] = {}  # the newest meaningful ones, by run and split
     for run in runs:
         # If the classifier learns from step 1, turned knobs do not change which scores are meaningful.
-        config = run.config if classifier_learns_from(run.config) == 1 else store.effective_config(run.id)
+        config = run.config if classifier_learns_from(run.config) == 1 else run.effective
         scores[run.id] = {
             evaluation.split: evaluation
             for evaluation in scored_evaluations(config, last.get(run.id, []))

@@ -82,7 +82,7 @@ def _text(known: TokenRun, view: str) -> None:
     if known.run.config.encoder.pooling == "mean":
         st.caption(_(MEAN_POOLING))
     step = min(chosen.before, chosen.after) if compares else chosen.after
-    if not classifier_learned(known.store.effective_config(known.run.id), step):
+    if not classifier_learned(known.store.run(known.run.id).effective, step):
         st.caption(_(UNTRAINED, step=step))
     if compares:
         one_text(reading, chosen, known.probe.classes, known.run.id)

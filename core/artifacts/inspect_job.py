@@ -172,7 +172,7 @@ def _tokens(store: Store, run: RunRecord, request: Mapping[str, Any], progress: 
         read = tokenizer.words([text], each_token=True)
         if read is None:
             raise TaskError("This encoder's tokenizer does not report word positions, so no token can be marked.")
-        plan = plan_phase(objective_at(store.effective_config(run.id), step).objective, len(encoder.blocks))
+        plan = plan_phase(objective_at(run.effective, step).objective, len(encoder.blocks))
         terms = tuple(_token_terms(plan))
         (tokens,) = tokenizer([text], keep=False)
         layers = tuple({term.layer for term in terms})
@@ -346,7 +346,7 @@ def _changes(store: Store, run: RunRecord, request: Mapping[str, Any], progress:
     stamp = weight_stamps(store, run).get(run.steps, UNTRAINED)
 
     def compute(_known: ChangedTexts | None) -> ChangedTexts:
-        learned = classifier_learned(store.effective_config(run.id), run.steps)
+        learned = classifier_learned(run.effective, run.steps)
         test = TaskSource(store.folder).rows_of(run.config.task, run.config.seed).test
         rows = np.linspace(0, len(test) - 1, min(TEXTS_MAX, len(test))).round().astype(int).tolist()
         taken = test.take(rows)

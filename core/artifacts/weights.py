@@ -143,19 +143,12 @@ def _untrained(start: _Start) -> tuple[Encoder, Tokenizer]:
     """Load the encoder as before training: the seed determines the head, then the re-initialised blocks."""
     import torch
 
-    from core.encoders.model import load_encoder
+    from core.training.encode import load_encoder_of
     from core.training.trainable import reinitialise
 
-    config = start.config
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(start.seed)
-        encoder, tokenizer = load_encoder(
-            config.id,
-            classes=start.classes,
-            pooling=config.pooling,
-            max_length=config.max_length,
-            dropout=config.dropout,
-        )
+        encoder, tokenizer = load_encoder_of(start.config, start.classes)
         reinitialise(encoder, start.reinitialised_blocks)
     encoder.requires_grad_(False)
     return encoder.eval(), tokenizer

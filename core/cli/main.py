@@ -424,7 +424,7 @@ def _follow(engine: Engine, run_id: str, as_json: bool) -> None:
 
 def _result(store: Store, run_id: str) -> dict[str, Any]:
     run = store.run(run_id)
-    evaluations = scored_evaluations(store.effective_config(run_id), store.evaluations(run_id))
+    evaluations = scored_evaluations(run.effective, store.evaluations(run_id))
     newest = {e.split: e for e in evaluations}
     scores = {split: evaluation.values for split, evaluation in newest.items()}
     last = newest.get("test") or newest.get("validation")

@@ -12,9 +12,6 @@ from typing import Any, Literal
 
 from torch import Tensor
 
-from core.errors import EncoderError
-from core.messages import join_list
-
 Head = Callable[[Any, Tensor], Tensor]
 
 
@@ -135,13 +132,3 @@ FAMILIES: Mapping[str, Family] = {
     "deberta": DEBERTA,
     "deberta-v2": DEBERTA_V2,
 }
-
-
-def family_of(model_type: str) -> Family:
-    """Return the family of a model type. Raises: EncoderError naming the supported families."""
-    if model_type not in FAMILIES:
-        names = join_list(FAMILIES)
-        raise EncoderError(
-            "Encoder type {kind} is not supported: choose one of {names}.", kind=repr(model_type), names=names
-        )
-    return FAMILIES[model_type]

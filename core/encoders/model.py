@@ -18,7 +18,7 @@ import transformers
 from torch import Tensor, nn
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
-from core.encoders.families import Family, family_of
+from core.encoders.families import FAMILIES, Family
 from core.encoders.packing import NO_TEXT, PackedBatch, Tokens, length_sorted_chunks, pack
 from core.encoders.partial import check_start, first_tokens_only, only_blocks, output_module
 from core.encoders.taps import (
@@ -126,7 +126,7 @@ class Encoder(PlainEncoder):
         Args:
             folder: source of the weights.
         """
-        super().__init__(model, family_of(model.config.model_type), pooling)
+        super().__init__(model, FAMILIES[model.config.model_type], pooling)
         self.folder = folder
         self.special_ids: frozenset[int] = frozenset()
         # Projection heads of contrastive losses, by term; each phase sets its own.
@@ -423,7 +423,7 @@ def _check_weights(model: Any, missing: Collection[str], encoder_id: str) -> Non
 
     transformers draws missing weights at random. Raises: EncoderError naming a weight.
     """
-    heads = tuple(f"{module}." for module in family_of(model.config.model_type).head_modules)
+    heads = tuple(f"{module}." for module in FAMILIES[model.config.model_type].head_modules)
     name = min((name for name in missing if not name.startswith(heads)), default=None)
     if name is not None:
         raise EncoderError(

@@ -181,9 +181,10 @@ def _of_forces(store: Store, run_id: str, step: int, number: Number) -> float | 
 
     from core.losses.forces import losses_at_mean_positive, push_spread
 
-    probe = store.run(run_id).probe
+    run = store.run(run_id)
+    probe = run.probe
     assert probe is not None
-    shown = shown_contrast(store.effective_config(run_id), step, None, None)
+    shown = shown_contrast(run.effective, step, None, None)
     rows = batch_rows(len(probe.ids), shown.batch_size)
     features = torch.from_numpy(np.array(store.embeddings(run_id, step)[rows]))
     labels = torch.tensor([probe.labels[row] for row in rows])

@@ -141,10 +141,6 @@ class TaskLibrary:
         names = {one.id: one.name for one in self.tasks()}
         return task.model_copy(update={"name": names.get(task.id, task.name)})
 
-    def changed_at(self, task_id: str) -> float:
-        """Return the time of a task's last change, in seconds since the epoch. Raises: TaskError for an unknown id."""
-        return self.task(task_id).changed_at
-
     def find(self, text: str) -> LibraryTask:
         """Find a task by its id or name. Raises: TaskError that lists up to ten existing tasks."""
         tasks = self.tasks()

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from core.config import KnobTurn, RunConfig
+from core.config import KnobTurn
 from core.errors import RunNotFoundError, StoreError, quote_value
 from core.events import Evaluation, FloatArray, Frame, Predictions, Probe, Step, Tokens
 from core.representation.projections import Points
@@ -218,10 +218,6 @@ class RunReader(WorkTable):
                 "Run {id} has no frame at step {step}: choose one of its frames.", id=quote_value(run_id), step=step
             )
         return self.run_folder(run_id) / str(rows[0]["file"])
-
-    def effective_config(self, run_id: str) -> RunConfig:
-        """Return the config with the recorded knob turns, which reproduces the run."""
-        return self.run(run_id).effective
 
     def pending_turns(self, run_id: str) -> dict[str, float]:
         """Return the requested knob values that no step has used yet, by knob name."""

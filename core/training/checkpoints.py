@@ -107,7 +107,7 @@ class Checkpoints:
         """
         if self.step() is None:
             raise TrainingError("There is no checkpoint to resume from: start a new run.")
-        return _tensors(self.path)
+        return read_tensors(self.path)
 
 
 class TrainedModel:
@@ -121,24 +121,20 @@ class TrainedModel:
 
 def load_learned(path: Path, encoder: nn.Module) -> None:
     """Load a finished run's weights into a freshly loaded encoder. Raises: TrainingError."""
-    restore_weights(encoder, _tensors(path), ignored=PROJECTIONS)
+    restore_weights(encoder, read_tensors(path), ignored=PROJECTIONS)
 
 
-def _tensors(path: Path) -> dict[str, Tensor]:
+def read_tensors(path: Path, sentence: str = UNUSABLE) -> dict[str, Tensor]:
+    """Read a weight file. Raises: TrainingError with a sentence about {problem} and, if it says so, {file}."""
     try:
         return load_file(path)
     except (SafetensorError, OSError) as error:
-        raise TrainingError(UNUSABLE, problem=error) from error
+        raise TrainingError(sentence, problem=error, file=path.name) from error
 
 
 def load_start(path: Path, encoder: Encoder) -> None:
     """Load a finished run's encoder into a freshly loaded one, except for the classifier. Raises: TrainingError."""
-    try:
-        tensors = load_file(path)
-    except (SafetensorError, OSError) as error:
-        raise TrainingError(
-            "The weights that this run starts from cannot be read ({problem}).", problem=error
-        ) from error
+    tensors = read_tensors(path, N_("The weights that this run starts from cannot be read ({problem})."))
     head = tuple(f"{WEIGHT}model.{part}." for part in encoder.family.head_modules)
     of_encoder = f"{WEIGHT}model."
     restore_weights(

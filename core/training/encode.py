@@ -1,4 +1,4 @@
-"""Encoding of texts in evaluation mode, to pooled vectors and logits, and the precision of the encoder."""
+"""Loading of a config's encoder, its precision, and encoding of texts in evaluation mode, to vectors and logits."""
 
 from __future__ import annotations
 
@@ -10,13 +10,20 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from core.config import Precision
-from core.encoders.model import Encoder, Tokenizer
+from core.config import EncoderConfig, Precision
+from core.encoders.model import Encoder, Tokenizer, load_encoder
 from core.encoders.taps import Taps
 
 Attention = NDArray[np.float16]
 
 ENCODE_BATCH = 64
+
+
+def load_encoder_of(config: EncoderConfig, classes: Sequence[str]) -> tuple[Encoder, Tokenizer]:
+    """Load the encoder of a config and its tokenizer, see `load_encoder`."""
+    return load_encoder(
+        config.id, classes=classes, pooling=config.pooling, max_length=config.max_length, dropout=config.dropout
+    )
 
 
 def encoder_autocast(precision: Precision, device: torch.device) -> torch.autocast:

@@ -15,19 +15,17 @@ from pathlib import Path
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from safetensors import SafetensorError
-from safetensors.torch import load_file
 from torch import Tensor
 
 from core.config import RunConfig
-from core.encoders.model import Encoder, Tokenizer, load_encoder
+from core.encoders.model import Encoder, Tokenizer
 from core.errors import StaleAttemptError, TrainingError
 from core.events import Checkpointed, Event, Finished, Frame, Notice, Started
-from core.messages import _
+from core.messages import N_, _
 from core.tasks import TaskData
-from core.training.checkpoints import PROJECTIONS, WEIGHT, Checkpoints, TrainedModel, restore_weights
+from core.training.checkpoints import PROJECTIONS, WEIGHT, Checkpoints, TrainedModel, read_tensors, restore_weights
 from core.training.data_parallel import Ranks
-from core.training.encode import encode, encoder_autocast
+from core.training.encode import encode, encoder_autocast, load_encoder_of
 from core.training.loop import Controls, train
 from core.training.untrained import VectorCache
 from core.weight_files import checkpoint_path, checkpoint_step, snapshot_path, snapshot_steps
@@ -47,18 +45,17 @@ def fine_tune(
     cache: VectorCache,
     translations: Path | None,
     start: Path | None,
-    known: Mapping[int, Predictions],
     log: Callable[[str], None],
     ranks: Ranks | None = None,
 ) -> Iterator[Event]:
     """Yield the events of `train`, resuming from a checkpoint if there is one. Save the weights before the last event.
 
     Args:
-        known: predictions of earlier attempts' frames for the probe's validation rows, by step.
         log: appends a line to the run's log.
     Raises: as `train`. If saving in half precision fails, the weights are saved in full precision instead.
     """
-    predictions, trained, started = dict(known), TrainedModel(), None
+    predictions: dict[int, Predictions] = {}
+    trained, started = TrainedModel(), None
     wanted = {*(config.checkpoint.snapshot_steps or ()), config.steps}
     for event in train(
         config,
@@ -146,12 +143,7 @@ def halve_weights(
         # head is the first draw of the seed, as in the run.
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(config.seed)
-            encoder, tokenizer = load_encoder(
-                config.encoder.id,
-                classes=data.classes,
-                pooling=config.encoder.pooling,
-                max_length=config.encoder.max_length,
-            )
+            encoder, tokenizer = load_encoder_of(config.encoder, data.classes)
         predict = partial(_predictions, encoder.to(machine), tokenizer, data, autocast)
         for step, path in files.items():
             yield from _write_weights(checkpoints, path, step, _weights(path), predict, known)
@@ -190,12 +182,7 @@ def _write_weights(
 
 
 def _weights(path: Path) -> dict[str, Tensor]:
-    try:
-        tensors = load_file(path)
-    except (SafetensorError, OSError) as error:
-        raise TrainingError(
-            "The weights in {file} cannot be read ({problem}).", file=path.name, problem=error
-        ) from error
+    tensors = read_tensors(path, N_("The weights in {file} cannot be read ({problem})."))
     return {
         name: tensor
         for name, tensor in tensors.items()

@@ -18,7 +18,7 @@ from core.config import KnobTurn, RunConfig, TrainableConfig, check_turn
 from core.config.objective import ObjectiveConfig
 from core.config.plan import objective_at
 from core.config.score_source import classifier_learned, classifier_note
-from core.encoders.model import Encoder, Tokenizer, load_encoder
+from core.encoders.model import Encoder, Tokenizer
 from core.errors import ConfigError, TrainingError
 from core.events import (
     GRADIENT_NORM,
@@ -50,7 +50,7 @@ from core.training.checkpoints import (
     weights_of,
 )
 from core.training.data_parallel import Ranks
-from core.training.encode import Interrupted, encode, encoder_autocast
+from core.training.encode import Interrupted, encode, encoder_autocast, load_encoder_of
 from core.training.passes import Machine
 from core.training.phase import NO_TURNS, Phase
 from core.training.probe import ProbeFrames
@@ -207,13 +207,7 @@ class _Run:
             encoder, self.tokenizer = cell.encoder, cell.tokenizer
         else:
             torch.manual_seed(config.seed)
-            encoder, self.tokenizer = load_encoder(
-                config.encoder.id,
-                classes=data.classes,
-                pooling=config.encoder.pooling,
-                max_length=config.encoder.max_length,
-                dropout=config.encoder.dropout,
-            )
+            encoder, self.tokenizer = load_encoder_of(config.encoder, data.classes)
         self.encoder = encoder.to(device)
         self.frames = ProbeFrames(config, data, self.encoder, self.tokenizer)
         with self.drawing:

@@ -33,7 +33,6 @@ from core.training.passes import Batch, Machine, Passes
 from core.training.queue import MomentumQueue
 from core.training.trainable import (
     apply_trainable,
-    frozen_blocks,
     plain_name,
     set_gradient_checkpointing,
 )
@@ -70,8 +69,8 @@ class Phase:
         self.ranks = ranks
         self.compares_gradients = not config.on_shared_trunk
         self.learning = self._prepare_weights()
-        # Number of lowest blocks that are frozen.
-        self.frozen = frozen_blocks(encoder, self.config.trainable)
+        # Number of lowest blocks that are frozen. In evaluation mode their output for a text never changes.
+        self.frozen = self.config.trainable.frozen(len(encoder.blocks))
         self.parameters = [p for p in encoder.parameters() if p.requires_grad]
         self.optimiser = make_optimiser(
             parameter_groups(encoder, self.config.optimiser), self.config.optimiser, machine.device

@@ -19,16 +19,15 @@ from torch import Tensor
 
 from core.config import RunConfig
 from core.config.plan import KEPT_BYTES
-from core.encoders.model import Trunk, load_encoder
+from core.encoders.model import Trunk
 from core.events import Event, Finished, Step
 from core.tasks import TaskData
 from core.tasks.batches import make_sampler
 from core.tasks.dataset import Input
 from core.training.checkpoints import Checkpoints, random_states, restore_random_states
-from core.training.encode import encoder_autocast
+from core.training.encode import encoder_autocast, load_encoder_of
 from core.training.loop import CellEncoder, Controls, NoControls, device_of, train
 from core.training.passes import Machine
-from core.training.trainable import frozen_blocks
 from core.training.untrained import Baseline, VectorCache, cache_key, weights_fingerprint
 
 TEXTS_AT_ONCE = 32
@@ -94,18 +93,12 @@ class _Group:
         machine = Machine(device, encoder_autocast(config.precision, device))
         self.drawing = Drawing.seeded(config.seed)
         with self.drawing:
-            encoder, tokenizer = load_encoder(
-                config.encoder.id,
-                classes=data.classes,
-                pooling=config.encoder.pooling,
-                max_length=config.encoder.max_length,
-                dropout=config.encoder.dropout,
-            )
+            encoder, tokenizer = load_encoder_of(config.encoder, data.classes)
         encoder.to(device)
         self.trunk = Trunk(
             encoder,
             tokenizer,
-            min(frozen_blocks(encoder, config.phases[0].trainable), len(encoder.blocks) - 1),
+            min(config.phases[0].trainable.frozen(len(encoder.blocks)), len(encoder.blocks) - 1),
             [tokenizer(texts) for texts in _in_order(config, data)],
             KEPT_BYTES,
         )

@@ -13,8 +13,6 @@ from transformers.models.mpnet.modeling_mpnet import MPNetLayer
 
 from core.config import TrainableConfig
 from core.encoders.model import Encoder, Tokenizer
-from core.errors import ConfigError
-from core.messages import Message
 from core.tasks.dataset import Input
 
 FITTED_AT_ONCE = 64
@@ -31,7 +29,6 @@ def apply_trainable(encoder: Encoder, trainable: TrainableConfig) -> list[nn.Mod
 
     Returns: the outermost trained modules, for `Encoder.train_only`. With "lora" these are the blocks, whose dropout is
         active as in any fine-tune, and the head.
-    Raises: ConfigError if the config names more blocks than the encoder has.
     Source: Hu et al. 2022, arXiv:2106.09685.
     """
     merge_adapters(encoder)
@@ -53,10 +50,10 @@ def apply_trainable(encoder: Encoder, trainable: TrainableConfig) -> list[nn.Mod
 
 
 def outermost_trained(encoder: Encoder, trainable: TrainableConfig) -> list[nn.Module]:
-    """Return the modules that are in training mode during a step. Raises: ConfigError as in `frozen_blocks`."""
+    """Return the modules that are in training mode during a step."""
     if trainable.part == "all":
         return [encoder]
-    return [*encoder.blocks[frozen_blocks(encoder, trainable) :], *_head(encoder)]
+    return [*encoder.blocks[trainable.frozen(len(encoder.blocks)) :], *_head(encoder)]
 
 
 def _head(encoder: Encoder) -> list[nn.Module]:
@@ -64,23 +61,6 @@ def _head(encoder: Encoder) -> list[nn.Module]:
     head = [encoder.model.get_submodule(path) for path in encoder.family.head_modules]
     head += [module for name, module in encoder.model.named_children() if name == "dropout"]
     return [*head, encoder.projections]
-
-
-def frozen_blocks(encoder: Encoder, trainable: TrainableConfig) -> int:
-    """Return the number of lowest blocks that are frozen and, like the embeddings, lie below all trainable weights.
-
-    Returns: 0 … L; in evaluation mode their output for a text never changes.
-    Raises: ConfigError if the config names more blocks than the encoder has.
-    """
-    frozen = trainable.frozen(len(encoder.blocks))
-    if frozen < 0:
-        raise ConfigError(
-            "trainable.blocks",
-            trainable.blocks,
-            "the encoder has {blocks}; give at most that many.",
-            blocks=Message("{count} block", "{count} blocks", count=len(encoder.blocks)),
-        )
-    return frozen
 
 
 def merge_adapters(encoder: Encoder) -> None:
@@ -116,18 +96,9 @@ def reinitialise(encoder: Encoder, blocks: int) -> None:
 
     Call it before `apply_trainable`.
 
-    Raises: ConfigError if there are fewer blocks.
     Source: Zhang et al. 2020, arXiv:2006.05987.
     """
-    count = len(encoder.blocks)
-    if blocks > count:
-        raise ConfigError(
-            "trainable.reinitialised_blocks",
-            blocks,
-            "the encoder has {blocks}; give at most that many.",
-            blocks=Message("{count} block", "{count} blocks", count=count),
-        )
-    for block in encoder.blocks[count - blocks :]:
+    for block in encoder.blocks[len(encoder.blocks) - blocks :]:
         for parameter in block.parameters():
             # transformers marks loaded parameters, and its initialiser skips them.
             parameter._is_hf_initialized = False  # type: ignore[attr-defined]

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import importlib
 import sys
 from collections.abc import Callable, Mapping
-from pathlib import Path
-from typing import Any
 
 from core.messages import Text
 from core.store.work import RUNS
 
 Progress = Callable[[int, int | None, Text], None]
-# The function that executes a job: (request, store folder, progress) -> result. Request and result are plain JSON.
-Work = Callable[[dict[str, Any], Path, Progress], dict[str, Any]]
-
+# The function that executes each kind: (request, store folder, progress) -> result. Request and result are plain JSON.
 KINDS: Mapping[str, str] = {
     "hub": "core.workers.hub_job:job",
     "tokens": "core.advice.counting:job",
@@ -59,13 +54,6 @@ LIFETIME_S: Mapping[str, float] = {
     "experiment": 60.0,
 }
 OTHER_LIFETIME_S = 86_400.0
-
-
-def work_of(kind: str) -> Work:
-    """Import and return the function that executes a kind of job."""
-    module, _colon, name = KINDS[kind].partition(":")
-    work: Work = getattr(importlib.import_module(module), name)
-    return work
 
 
 def queues() -> list[str]:

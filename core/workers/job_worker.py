@@ -6,6 +6,7 @@ import shutil
 import time
 import traceback
 from collections.abc import Mapping
+from pkgutil import resolve_name
 from typing import Any
 
 from core.errors import ConfigError, PlaygroundError, quote_value
@@ -49,7 +50,8 @@ def carry_out(table: JobTable, claim: Claim) -> bool:
     try:
         state.check_cancelled()
         _wait_for_turn(table, job, state.progress)
-        state.end(Status.FINISHED, result=kinds.work_of(job.kind)(job.request, table.folder, state.progress))
+        work = resolve_name(kinds.KINDS[job.kind])
+        state.end(Status.FINISHED, result=work(job.request, table.folder, state.progress))
     except Cancelled:
         state.end(Status.STOPPED)
     except PlaygroundError as error:

@@ -6,13 +6,14 @@ import math
 import signal
 import threading
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 
 from core.errors import EngineError, StaleAttemptError, StoreError
 from core.messages import Message
 from core.settings import settings
 from core.store import Store
+from core.store.attempt import Attempt
 from core.store.liveness import HEARTBEAT_S
 from core.workers.processes import log
 
@@ -131,19 +132,25 @@ class ControlState:
             self._awake.set()
 
 
-class WorkerControls(ControlListener):
-    """Controls of a process that trains on this machine. SIGTERM acts as a stop, which writes a checkpoint."""
+@contextmanager
+def controlled(store: Store, attempts: Sequence[Attempt]) -> Iterator[list[ControlState]]:
+    """Listen for controls of attempts that train in this process. SIGTERM stops all of them, which writes checkpoints.
 
-    def __init__(self, store: Store, run_id: str, attempt_number: int) -> None:
-        self.state = ControlState()
-        # After a later attempt has begun, the store refuses the loop's next write, which ends the worker.
-        super().__init__(store, run_id, attempt_number, self.state.apply, self.state.ask_stop)
+    Yields: the state of each attempt's controls.
+    """
+    states = [ControlState() for _ in attempts]
 
-    def __enter__(self) -> WorkerControls:
-        self._previous = signal.signal(signal.SIGTERM, lambda *_: self.state.ask_stop())
-        super().__enter__()
-        return self
+    def stop_all(*_: object) -> None:
+        for state in states:
+            state.ask_stop()
 
-    def __exit__(self, *arguments: object) -> None:
-        signal.signal(signal.SIGTERM, self._previous)
-        super().__exit__(*arguments)
+    before = signal.signal(signal.SIGTERM, stop_all)
+    try:
+        with ExitStack() as stack:
+            for attempt, state in zip(attempts, states, strict=True):
+                # After a later attempt has begun, the store refuses the loop's next write, which ends the training.
+                listener = ControlListener(store, attempt.run_id, attempt.number, state.apply, state.ask_stop)
+                stack.enter_context(listener)
+            yield states
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -6,7 +6,7 @@ import gc
 import os
 import sys
 import traceback
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from itertools import count
@@ -25,9 +25,9 @@ from core.store.liveness import liveness_of
 from core.store.work import Claim
 from core.tasks import TaskData
 from core.training.checkpoints import Checkpoints
-from core.training.fine_tune import Predictions, fine_tune
+from core.training.fine_tune import fine_tune
 from core.training.untrained import FolderCache
-from core.weight_files import checkpoint_path, snapshot_steps
+from core.weight_files import checkpoint_path
 from core.workers.engine import build_engine
 from core.workers.failures import end_with_error
 from core.workers.followers import ranks_of
@@ -36,7 +36,7 @@ from core.workers.machine import gpu_ids
 from core.workers.peak_memory import PeakMemory
 from core.workers.processes import code_stamp, log, print_into
 from core.workers.recorder import Recorder
-from core.workers.run_controls import ControlState, WorkerControls
+from core.workers.run_controls import ControlState, controlled
 from core.workers.run_rows import TaskSource
 from core.workers.surface_worker import carry_cells
 
@@ -81,21 +81,20 @@ def _carry(store: Store, attempt: Attempt, slot: int) -> Status | None:
             os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(own)
         attempt.register()
         make_room(store, attempt)
-        config = store.effective_config(attempt.run_id)
+        config = store.run(attempt.run_id).effective
         if config.on_shared_trunk:
             return carry_cells(store, attempt, slot)
         recorder = Recorder(store, attempt)
-        with WorkerControls(store, attempt.run_id, attempt.number) as controls:
+        with controlled(store, [attempt]) as (state,):
             events = training_events(
                 config,
                 TaskSource(store.folder).rows_of(config.task, config.seed),
                 attempt.folder,
                 guard=attempt.check,
-                controls=controls.state,
+                controls=state,
                 cache=store.cache_folder,
                 translations=store.cache_folder / "translations.db",
                 start=start_of(store, config),
-                known=known_predictions(store, attempt.run_id),
                 log=log,
             )
             with closing(events):
@@ -150,7 +149,6 @@ def training_events(
     cache: Path,
     translations: Path,
     start: Path | None,
-    known: Mapping[int, Predictions],
     log: Callable[[str], None],
 ) -> Generator[Event, None, None]:
     """Train a run on this machine, in as many processes as its config requests. A pause takes effect between events.
@@ -159,7 +157,7 @@ def training_events(
         weights: the folder of its checkpoint.
         guard: see `Checkpoints`.
         cache: the folder for results computed before training.
-        translations, start, known, log: see `fine_tune`.
+        translations, start, log: see `fine_tune`.
     Yields: the run's events.
     """
     checkpoints, memory, device = Checkpoints(weights, config.checkpoint.every_steps, guard), PeakMemory(), "cpu"
@@ -172,7 +170,6 @@ def training_events(
             cache=FolderCache(cache),
             translations=translations,
             start=start,
-            known=known,
             log=log,
             ranks=ranks,
         ):
@@ -201,15 +198,6 @@ def start_of(store: Store, config: RunConfig) -> Path | None:
             remedy=remedy,
         )
     return path
-
-
-def known_predictions(store: Store, run_id: str) -> dict[int, Predictions]:
-    """Return earlier attempts' predictions for the probe set's validation rows, by step, at steps with a snapshot."""
-    run = store.run(run_id)
-    if run.probe is None:
-        return {}
-    steps = {*snapshot_steps(store.run_folder(run_id))}.intersection(store.frame_steps(run_id))
-    return {step: store.logits(run_id, step)[: run.probe.held_out].argmax(1) for step in steps}
 
 
 def make_room(store: Store, attempt: Attempt | None = None) -> None:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import signal
 import traceback
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
 
 from core.errors import StaleAttemptError
 from core.events import Finished
@@ -18,7 +16,7 @@ from core.training.untrained import FolderCache
 from core.workers.failures import end_with_error
 from core.workers.processes import log
 from core.workers.recorder import Recorder
-from core.workers.run_controls import ControlListener, ControlState
+from core.workers.run_controls import controlled
 from core.workers.run_rows import TaskSource
 
 
@@ -29,12 +27,12 @@ def carry_cells(store: Store, first: Attempt, slot: int) -> Status:
     """
     attempts = [first, *_claim_others(store, first.run_id, slot)]
     statuses: dict[int, Status] = {}
-    with _controlled(store, attempts) as controls:
+    with controlled(store, attempts) as controls:
         cells, recorders = list[Cell](), list[Recorder]()
         source = TaskSource(store.folder)
         for attempt, state in zip(attempts, controls, strict=True):
             attempt.register()
-            config = store.effective_config(attempt.run_id)
+            config = store.run(attempt.run_id).effective
             data = source.rows_of(config.task, config.seed)
             checkpoints = Checkpoints(attempt.folder, config.checkpoint.every_steps, attempt.check)
             cells.append(Cell(config, data, state, checkpoints, state.is_paused))
@@ -74,23 +72,3 @@ def _claim_others(store: Store, run_id: str, slot: int) -> Iterator[Attempt]:
         wanted = {run.run_id for run in runs if run.seed == seed and run.status == Status.QUEUED and run.run_id}
         while (claim := store.claim_next([slot], liveness_of(), among=wanted)) is not None:
             yield store.attempt(claim.id, claim.attempt)
-
-
-@contextmanager
-def _controlled(store: Store, attempts: list[Attempt]) -> Iterator[list[ControlState]]:
-    """Listen for controls of every cell. SIGTERM stops all of them."""
-    states = [ControlState() for _ in attempts]
-
-    def stop_all(*_: object) -> None:
-        for state in states:
-            state.ask_stop()
-
-    before = signal.signal(signal.SIGTERM, stop_all)
-    try:
-        with ExitStack() as stack:
-            for attempt, state in zip(attempts, states, strict=True):
-                listener = ControlListener(store, attempt.run_id, attempt.number, state.apply, state.ask_stop)
-                stack.enter_context(listener)
-            yield states
-    finally:
-        signal.signal(signal.SIGTERM, before)

@@ -18,6 +18,7 @@ import time
 import traceback
 from collections.abc import Callable
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any, Never
 
 import psutil
@@ -54,8 +55,7 @@ def serve(store_folder: Path, line: str, starter: Liveness | None) -> int:
         return 0  # the store was deleted before this process began
     table, server = JobTable(store_folder), WarmServer
     if line in kinds.SERVERS:
-        module, _, name = kinds.SERVERS[line].partition(":")
-        server = getattr(importlib.import_module(module), name)
+        server = resolve_name(kinds.SERVERS[line])
     else:
         lower_priority()  # queued runs depend on the other servers
     try:

@@ -98,7 +98,7 @@ def browse(head: DeltaGenerator) -> None:
 def _stamp(task_id: str) -> float:
     """Return a time that changes when the task does."""
     if is_own(task_id):
-        return reads.library().changed_at(task_id)
+        return reads.library().task(task_id).changed_at
     return os.stat(TASKS[task_id].folder / "train.csv").st_mtime
 
 

@@ -206,5 +206,5 @@ def prepared(draft: RunConfig) -> tuple[RunConfig, TaskData]:
             stamps.append((str(path), 0, 0))
     if is_own(draft.task.id):
         with contextlib.suppress(TaskError, StoreError):  # `prepare` reports the problem
-            stamps.append((draft.task.id, library().changed_at(draft.task.id), 0))
+            stamps.append((draft.task.id, library().task(draft.task.id).changed_at, 0))
     return _prepared(draft, tuple(stamps))

@@ -21,7 +21,7 @@ from core.store.liveness import liveness_of
 from core.tasks.rows import Rows
 from core.workers import Jobs, LocalEngine
 from core.workers import job_kinds as kinds
-from core.workers.run_controls import WorkerControls
+from core.workers.run_controls import controlled
 from tests.attacks.conftest import Draft, page
 from tests.core.workers.watching import wait_for
 
@@ -146,15 +146,15 @@ class TestPause:
         assert claim is not None
         attempt = store.attempt(run_id, claim.attempt)
         attempt.register()
-        with WorkerControls(store, run_id, claim.attempt) as controls:
+        with controlled(store, [attempt]) as (controls,):
             engine.pause(run_id)
             wait_for(lambda: store.run(run_id).status == Status.PAUSED)
             threading.Event().wait(0.6)
-            assert not controls.state.stop_requested()
+            assert not controls.stop_requested()
             waiting = engine.submit(draft(), "bob")
             assert places(store, 1)[waiting].seconds == pytest.approx(0.12)
             assert remaining_time(store, [run_id], 1).seconds is None
-            wait_for(controls.state.stop_requested)
+            wait_for(controls.stop_requested)
         assert "was stopped. Resume it" in str(store.run(run_id).message)
 
 

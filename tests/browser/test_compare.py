@@ -30,7 +30,7 @@ def pair(server: Server, tiny_encoder: Path, tmp_path_factory: pytest.TempPathFa
     """Return the ids of a finished run and its twin, whose texts and labels contain markup."""
     store = Store(server.store_folder)
     first = recorded(store, hostile_draft(tmp_path_factory.mktemp("compared"), tiny_encoder, NAMES[0])).id
-    made = twin(store.effective_config(first), "phases.0.optimiser.learning_rate", 1e-5, name=NAMES[1][:80])
+    made = twin(store.run(first).effective, "phases.0.optimiser.learning_rate", 1e-5, name=NAMES[1][:80])
     second = recorded(store, made).id
     store.close()
     return [first, second]

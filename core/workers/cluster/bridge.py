@@ -34,7 +34,7 @@ from core.workers.limits import most_of_visitor
 from core.workers.recorder import Recorder
 from core.workers.run_controls import ControlListener
 from core.workers.run_rows import TaskSource
-from core.workers.run_worker import known_predictions, make_room, start_of
+from core.workers.run_worker import make_room, start_of
 from core.workers.warm import WarmServer
 
 # Slots of runs on this machine are numbered from 0.
@@ -272,7 +272,7 @@ class RemoteRun(threading.Thread):
             a model is unavailable, OSError for files that cannot be read.
         """
         store, attempt = self._store, self._attempt
-        config = store.effective_config(attempt.run_id)
+        config = store.run(attempt.run_id).effective
         files = {f"{WEIGHTS}/{path.name}": path.read_bytes() for path in weight_files(attempt.folder)}
         if (start := start_of(store, config)) is not None:
             files[START] = start.read_bytes()
@@ -285,6 +285,5 @@ class RemoteRun(threading.Thread):
             config=config.to_json(),
             data=TaskSource(store.folder).rows_of(config.task, config.seed),
             files=files,
-            known=known_predictions(store, attempt.run_id),
             models=self._cluster.models(config),
         )

@@ -25,7 +25,6 @@ from core.errors import TrainingError
 from core.events import Event
 from core.models.source import register_folder
 from core.tasks import TaskData
-from core.training.fine_tune import Predictions
 from core.weight_files import weight_files
 from core.workers.failures import is_of_memory, plain_failure
 from core.workers.run_controls import ControlState
@@ -54,7 +53,6 @@ class Parcel:
         config: the effective config as JSON.
         files: contents by path in the run's folder on the node: checkpoint and snapshots in WEIGHTS; START if the run
             starts from the weights of another run; TRANSLATIONS if it uses stored back-translations.
-        known: see `core.training.fine_tune`.
         models: key of each model that it loads, by name, and a reference to each of its files, by path. Ray does not
             resolve references in a dataclass, so a node that has a file does not fetch it.
     """
@@ -63,7 +61,6 @@ class Parcel:
     config: str
     data: TaskData
     files: Mapping[str, bytes]
-    known: Mapping[int, Predictions]
     models: Mapping[str, tuple[str, Mapping[str, Any]]]
 
 
@@ -138,7 +135,6 @@ def _begin(
         cache=desk / "cache",
         translations=translations,
         start=folder / START if START in parcel.files else None,
-        known=parcel.known,
         log=log,
     )
 

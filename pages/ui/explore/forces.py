@@ -73,7 +73,7 @@ class BatchForces:
 
 def choose_forces(frames: Frames, number: int, selected: int | None) -> BatchForces:
     """Name the loss, draw the controls of the force view, and compute the forces."""
-    config = frames.store.effective_config(frames.run.id)
+    config = frames.store.run(frames.run.id).effective
     layer = None if frames.layers_at is None else number
     blocks = _blocks(config.encoder.id) if layer is not None or names_layers(config) else None
     shown = shown_contrast(config, frames.step_of(number), layer, blocks)

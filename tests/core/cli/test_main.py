@@ -350,7 +350,7 @@ def test_a_turned_run_is_exported_with_its_turns_as_launched_or_as_it_ended(run:
     attempt.record_knob_turn(3, "temperature", 0.08)
     attempt.steps([Step(4, {"loss": 1.0})])
     asked = {knobs: parse_config(run("export", run_id, *options)[1]) for knobs, options in KNOBS.items()}
-    assert asked["repeated"] == store.effective_config(run_id)
+    assert asked["repeated"] == store.run(run_id).effective
     assert asked["launched"] == store.run(run_id).config
     assert (asked["ended"].phases[0].objective.temperature, asked["ended"].knob_turns) == (0.08, ())
 

@@ -43,7 +43,6 @@ from core.training.untrained import FolderCache
 from core.workers import Jobs, LocalEngine, machine
 from core.workers.recorder import Recorder
 from core.workers.run_rows import TaskSource
-from core.workers.run_worker import known_predictions
 from pages.ui import address
 from tests.fixtures.facts import (
     ENCODER,
@@ -294,7 +293,7 @@ def resume_claimed(store: Store, run_id: str) -> int:
     claim = store.claim_next(range(1))
     assert claim is not None
     assert claim[0] == run_id
-    attempt, config = store.attempt(run_id, claim[1]), store.effective_config(run_id)
+    attempt, config = store.attempt(run_id, claim[1]), store.run(run_id).effective
     attempt.register()
     checkpoints, recorder = Checkpoints(attempt.folder, config.checkpoint.every_steps), Recorder(store, attempt)
     resumed_at = checkpoints.step() or 0
@@ -306,7 +305,6 @@ def resume_claimed(store: Store, run_id: str) -> int:
         cache=FolderCache(store.cache_folder),
         translations=None,
         start=None,
-        known=known_predictions(store, run_id),
         log=print,
     ):
         recorder.record(event)

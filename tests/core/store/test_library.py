@@ -162,7 +162,7 @@ class TestDamaged:
         with pytest.raises(TaskError, match=r"missing: add the data again|damaged.*add (the|its) data again"):
             library.rows(task.id)
         assert library.add(ROWS, name="animals", source="b") == task
-        assert library.changed_at(task.id) > task.changed_at
+        assert library.task(task.id).changed_at > task.changed_at
         assert library.rows(task.id) == ROWS
 
 

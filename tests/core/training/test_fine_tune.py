@@ -35,7 +35,6 @@ def events(draft: Draft, folder: Path, log: list[str], **more: Any) -> list[Even
             cache=MemoryCache(),
             translations=None,
             start=None,
-            known={},
             log=log.append,
         )
     )

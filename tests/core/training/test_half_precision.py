@@ -166,7 +166,7 @@ def test_weights_in_memory_are_stored_as_those_of_a_file(
             if trained is not None:
                 assert trained.encoder is not None
                 assert checkpoint_step(checkpoints.folder) is None
-                patch.setattr(fine_tune, "load_encoder", lambda *_, **__: pytest.fail("it loaded an encoder"))
+                patch.setattr(fine_tune, "load_encoder_of", lambda *_, **__: pytest.fail("it loaded an encoder"))
             assert list(halve_weights(checkpoints, config, data, "cpu", None, trained)) == []
         stored[name] = load_file(checkpoint_path(tmp_path / name))
     assert stored["memory"].keys() == stored["file"].keys()
@@ -178,8 +178,8 @@ def test_with_snapshots_an_encoder_is_loaded(draft: Draft, tmp_path: Path, monke
     config, data = prepare(draft(more=MORE), gpu=False)
     checkpoints, trained, loads = Checkpoints(tmp_path), TrainedModel(), list[str]()
     list(train(config, data, checkpoints=checkpoints, trained=trained))
-    load = fine_tune.load_encoder
-    monkeypatch.setattr(fine_tune, "load_encoder", lambda name, **more: loads.append(name) or load(name, **more))
+    load = fine_tune.load_encoder_of
+    monkeypatch.setattr(fine_tune, "load_encoder_of", lambda one, classes: loads.append(one.id) or load(one, classes))
     list(halve_weights(checkpoints, config, data, "cpu", None, trained))
     assert loads == [config.encoder.id]
 

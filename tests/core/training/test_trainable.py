@@ -15,10 +15,8 @@ from core.config import TrainableConfig
 from core.encoders.model import Encoder, load_encoder
 from core.encoders.partial import first_tokens_only
 from core.encoders.taps import Taps
-from core.errors import ConfigError
 from core.training.trainable import (
     apply_trainable,
-    frozen_blocks,
     merge_adapters,
     reinitialise,
     set_gradient_checkpointing,
@@ -181,11 +179,6 @@ def test_a_loaded_encoder_is_drawn_anew_like_a_made_one(tiny_encoder: Path) -> N
     assert changed == {name for name, p in before.items() if ".layer.1." in name and p.ndim >= 2}
 
 
-def test_more_new_blocks_than_there_are_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"trainable.reinitialised_blocks = 3 .* 2 blocks"):
-        reinitialise(made("bert"), 3)
-
-
 @each("model_type", CONFIGS)
 @each(
     "trainable",
@@ -203,12 +196,7 @@ def test_frozen_blocks_are_those_below_the_first_gradient(model_type: str, train
         )
     encoder.pooled(TEXTS)
     below = sum(not in_graph for in_graph in inputs) * len(encoder.blocks) // len(inputs)
-    assert frozen_blocks(encoder, trainable) == below
-
-
-def test_frozen_blocks_refuses_more_than_there_are() -> None:
-    with pytest.raises(ConfigError, match=r"trainable.blocks = 3 .* 2 blocks"):
-        frozen_blocks(made("bert"), TrainableConfig(part="last_blocks", blocks=3))
+    assert trainable.frozen(len(encoder.blocks)) == below
 
 
 @each("model_type", CONFIGS)
