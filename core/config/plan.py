@@ -302,7 +302,7 @@ def objective_at(config: RunConfig, step: int) -> SettingsAt:
     """Return the settings that a step used; the single source for the training loop and for every page.
 
     Args:
-        config: with the knob turns of the run (`Store.effective_config`); prepared, if it has two phases.
+        config: with the knob turns of the run (`RunRecord.effective`); prepared, if it has two phases.
         step: 1, 2, …; step 0 has the settings as launched, and a step beyond the end those of the last phase.
     Raises: ConfigError for a config of two phases that was not prepared.
     Edge: a turn holds until its phase ends. Of several turns at one step, the last in the config wins.
@@ -349,7 +349,7 @@ def as_ended(config: RunConfig, step: int) -> RunConfig:
     """Return a config that starts with the final settings of each phase.
 
     Args:
-        config: with the knob turns of the run (`Store.effective_config`).
+        config: with the knob turns of the run (`RunRecord.effective`).
         step: the last step that the run completed; turns planned for later steps do not count.
     Edge: a learning-rate factor that leaves no valid rate (0, or a rate above 1) leaves the rate as launched.
     """
