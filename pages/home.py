@@ -84,8 +84,8 @@ def _replay() -> None:
     if name != BASELINE and ours is not None and theirs is not None:
         about.append(
             _(
-                "The spread ratio divides the spread within classes by that between them; lower is better. At the last "
-                "frame it is {ours} here and {theirs} for CE (one seed each).",
+                "Spread ratio: spread within classes divided by that between them; lower is better. Last frame: {ours} "
+                "here, {theirs} for CE (one seed each).",
                 ours=f"{ours:.2f}",
                 theirs=f"{theirs:.2f}",
             )
