@@ -252,7 +252,9 @@ GLOSSARY = {
 
 # Words of the app, which need no formula.
 WORDS = {
-    N_("Run"): N_("One fine-tune with fixed settings and one seed, stored with its curves, frames and weights."),
+    N_("Run"): N_(
+        "Fine-tuning an encoder once, with fixed settings and one seed; stored with its curves, frames and weights."
+    ),
     N_("Step"): N_("One update of the weights, computed on one batch."),
     N_("Phase"): N_("A part of a run with its own objective, trained weights, steps and learning rate."),
     N_("Term"): N_("One weighted loss of an objective."),

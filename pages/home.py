@@ -37,7 +37,7 @@ def page() -> None:
     with left:
         st.write(
             _(
-                "Pick a text task, mix cross-entropy with a contrastive loss, and start a short fine-tune on this "
+                "Pick a text task, mix cross-entropy with a contrastive loss, and fine-tune an encoder on this "
                 "machine. Watch the embedding map, the losses and the gradients change while it learns, then scrub "
                 "through the frames."
             )

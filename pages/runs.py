@@ -204,7 +204,7 @@ def _budget(sizes: Mapping[str, RunSize], runs: list[RunSummary]) -> None:
             )
         )
     elif total <= budget_gb * GB:
-        said.append(_("Beyond the limit, finished runs lose snapshots, then weights, the oldest first."))
+        said.append(_("Beyond the limit, the snapshots of the oldest finished runs are deleted, then their weights."))
     if total > budget_gb * GB:
         said.append(
             _("The next run that starts or ends drops weights of finished runs. To free space now, delete runs.")

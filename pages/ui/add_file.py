@@ -94,7 +94,7 @@ def _accepted() -> str:
     rows = f"{limits.max_rows:,}"
     if limits.excess_rows == "sample":
         excess = _(
-            "If a file has more than {rows} rows, a random sample of that size is kept, the same each time.", rows=rows
+            "If a file has more than {rows} rows, the same random sample of that size is kept each time.", rows=rows
         )
     else:
         excess = _("A file with more than {rows} rows is refused.", rows=rows)

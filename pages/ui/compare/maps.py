@@ -94,7 +94,7 @@ def panels_of(
 def about(runs: Sequence[RunFrames], spec: MapSpec, wanted: MapSpec, turns: Sequence[Turn], colour: str) -> str:
     """Describe the maps and their alignment in a few sentences."""
     kind = map_name(spec, _(spec.entry.label))
-    words = [_(COLOURINGS[colour].about), _("{map} of normalised vectors, the same scale on all maps.", map=kind)]
+    words = [_(COLOURINGS[colour].about), _("Normalised vectors by {map}, the same scale on all maps.", map=kind)]
     words.append(_("Above a map, for the validation texts: mean cosine within and between classes, and silhouette."))
     if spec.entry.caution:
         words.append(_(spec.entry.caution))

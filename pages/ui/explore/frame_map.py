@@ -374,15 +374,15 @@ def method_line(frames: Frames, spec: MapSpec, choices: Choices) -> str:
     # Translators: a name with what is to be said of it, such as: PCA, 2 dimensions.
     name = _("{name}, {detail}", name=_(spec.entry.label), detail=_(DIMENSIONS[str(spec.dims)]))
     if spec.mode == "once":
-        made = N_("{map} of normalised vectors, fitted on the last frame; other frames are projected onto it.")
+        made = N_("Normalised vectors by {map}, fitted on the last frame; other frames are projected onto it.")
     elif frames.layers_at is not None:
         made = N_(
-            "{map} of normalised vectors; each layer is aligned with the one before, so points move only because "
+            "Normalised vectors by {map}; each layer is aligned with the one before, so points move only because "
             "the vectors changed."
         )
     else:
         made = N_(
-            "{map} of normalised vectors; each frame is aligned with the one before, so points move only because "
+            "Normalised vectors by {map}; each frame is aligned with the one before, so points move only because "
             "the vectors changed."
         )
     how = _(made, map=map_name(spec, name))

@@ -33,7 +33,8 @@ class TestEach:
     def test_it_is_small_and_opens_and_is_what_its_config_gives(self, name: str, store: Store) -> None:
         assert SHIPPED[name].path.stat().st_size <= BYTES_MAX
         run = store.run(open_replay(store, SHIPPED[name].path))
-        assert (run.status, run.config.task.id) == (Status.FINISHED, "film_reviews")
+        assert (run.title, run.status) == (SHIPPED[name].label, Status.FINISHED)
+        assert run.config.task.id == "film_reviews"
         assert store.predictions(run.id) is not None
         made, _ = prepare(draft_of(SHIPPED[name]), gpu=False, bfloat16=True)
         assert replay_file.read(SHIPPED[name].path).config == made
