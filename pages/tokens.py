@@ -13,9 +13,8 @@ from pages.ui.address import Tokens
 from pages.ui.bound import bound_segments, forget, pick_run
 from pages.ui.parts import escaped, first_steps, page_head, tab_title
 from pages.ui.tokens.classes import draw_classes
-from pages.ui.tokens.contrasted import contrasts_tokens, draw_contrasted
 from pages.ui.tokens.deletion import delete_a_word
-from pages.ui.tokens.one_text import one_text
+from pages.ui.tokens.one_text import contrasts_tokens, draw_contrasted, one_text
 from pages.ui.tokens.reads import TokenRun, attention_shape, token_run
 from pages.ui.tokens.source import NOT_KEPT, choose, choose_text
 

@@ -182,8 +182,8 @@ def disk_line(engine: Engine, run: RunSummary) -> None:
                 key=key,
                 on_change=turned,
                 help=_(
-                    "When runs take more than {budget:g} GB (SCL_DISK_GB), the snapshots of the oldest finished runs are "
-                    "deleted, then their weights. Turn this on to exempt this run.",
+                    "When runs take more than {budget:g} GB (SCL_DISK_GB), the snapshots of the oldest finished runs "
+                    "are deleted, then their weights. Turn this on to exempt this run.",
                     budget=settings().disk_gb,
                 ),
             )

@@ -16,9 +16,8 @@ from core.store import RunRecord, RunSummary, Status
 from core.tasks.task_label import task_label
 from core.workers import Engine
 from pages.ui.address import FineTune
-from pages.ui.branch_form import branch_form
 from pages.ui.controls import disk_line, export_menu, run_buttons, show_notice
-from pages.ui.knobs import draw_knobs
+from pages.ui.knobs import branch_form, draw_knobs
 from pages.ui.live_plots import CURVES, METHODS, draw_curves, draw_map, draw_verdict
 from pages.ui.live_progress import draw_progress, draw_scores, waiting_words
 from pages.ui.map_view import map_now

@@ -178,7 +178,7 @@ def test_a_map_can_be_laid_out_by_the_library_itself(opened: Opener, made: Maker
 def test_classes_have_recalls_with_intervals_and_groups_if_they_are_imbalanced(
     opened: Opener, made: Maker, folder: Path, monkeypatch: pytest.MonkeyPatch, counts: tuple[int, ...] | None
 ) -> None:
-    monkeypatch.setattr("pages.ui.explore.classes.train_counts", lambda *_: counts)
+    monkeypatch.setattr("pages.ui.explore.panels.train_counts", lambda *_: counts)
     app = opened(run=made("one"), panel="classes")
     tables = [re.findall("<td[^>]*>(.*?)</td>", table.body) for table in app.html if "Test" in table.body]
     by_class = " ".join(tables[0])

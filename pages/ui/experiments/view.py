@@ -40,8 +40,7 @@ from pages.ui.controls import run_action, show_notice
 from pages.ui.experiments.reads import design_of, open_experiments, results_of
 from pages.ui.experiments.results import chart_view, map_view, report_view, table_view
 from pages.ui.experiments.set_up import draw_published
-from pages.ui.experiments.surface import draw_findings
-from pages.ui.experiments.surface_maps import draw_maps
+from pages.ui.experiments.surface import draw_findings, draw_maps
 from pages.ui.parameter_widget import begin_fields, field_problem, number_field
 from pages.ui.parts import duration, escaped, tab_title
 from pages.ui.visitor import owner_name, visitor

@@ -1,4 +1,4 @@
-"""Representation measures over the frames, Spearman on a similarity task, and the examples that moved most."""
+"""Representation measures over the frames, of training rows, Spearman on a similarity task, and what moved most."""
 
 from __future__ import annotations
 
@@ -9,21 +9,23 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
+from core.artifacts.cache import read
 from core.artifacts.maps import run_request
-from core.artifacts.measures import PAIRS_MAX, read_similarity
+from core.artifacts.measures import PAIRS_MAX, TRAINING_MEASURES, TRAINING_ROWS_MAX, TrainingMeasures, read_similarity
 from core.artifacts.weights import all_known, weight_stamps
 from core.errors import PlaygroundError
 from core.figures.plane import HEIGHT_PX, Path, plane_figure
 from core.figures.small_multiples import measures_figure
-from core.messages import N_, _, join_list, ngettext, pgettext
+from core.messages import N_, _, join_list, ngettext, pgettext, sentences
 from core.quantities import percent, signed
 from core.representation.examples import ExampleScores
 from core.representation.metrics import BETTER, METRICS
 from core.representation.movement import cosine_distances
 from core.representation.neighbours import all_neighbours, kept_neighbours
+from core.store import RunRecord, Status, Store
 from core.tasks.listing import csv_text
 from pages.ui import reads
-from pages.ui.address import ON, Explore
+from pages.ui.address import ON, Compare, Explore
 from pages.ui.bound import bound, bound_nearest
 from pages.ui.explore import run_reads
 from pages.ui.explore.run_reads import Frames
@@ -243,3 +245,56 @@ def movement(frames: Frames, number: int, scores: ExampleScores) -> tuple[int, .
 def _kept(frames: Frames, since: int, number: int) -> np.ndarray:
     before, after = (all_neighbours(frames.vectors(frame), K) for frame in (since, number))
     return kept_neighbours(before, after)
+
+
+ABOUT = N_(
+    "Measures accuracy of a linear SVM and of 1-NN, agreement of clusters with labels and so on for the vectors of up "
+    "to {count} training rows, with the weights of the last step. Takes seconds to minutes; the result is stored."
+)
+FLATTERING = N_(
+    "The encoder has learned from these rows, so training rows flatter the vectors: compare with the validation texts."
+)
+MEASURE = N_("Measure")
+
+
+def training_measures(store: Store, runs: Mapping[str, RunRecord], page: type[Explore] | type[Compare]) -> bool:
+    """Draw the measures of runs by name, or offer to compute them. Return whether any are being computed."""
+    st.header(_("Vectors of training rows"))
+    if page.TRAINING.text != ON:
+        st.caption(_(ABOUT, count=f"{TRAINING_ROWS_MAX:,}"))
+        if st.button(_("Measure training rows"), icon=":material/straighten:", key="training.measure"):
+            page.TRAINING.put(True)
+            st.rerun()
+        return False
+    known, busy = dict[str, TrainingMeasures](), False
+    for name, run in runs.items():
+        path, stamps = store.run_folder(run.id) / TRAINING_MEASURES, weight_stamps(store, run)
+        found = read(TrainingMeasures, path)
+        if found is not None and stamps.get(run.steps, found.stamp) == found.stamp:
+            known[name] = found
+        elif run.status != Status.FINISHED:
+            st.caption(_("{run}: training rows can be measured once the run has finished.", run=name))
+        elif run.steps not in stamps:
+            st.caption(_("{run}: the weights of the last step are not stored.", run=name))
+            missing_weights(run)
+        else:
+            request = {"run": run.id, "what": "training"}
+            computing = ensure_job("inspect", request, N_("Measuring training rows"), since=complete_since(run))
+            busy = busy or computing
+    if not known:
+        return busy
+    rows = []
+    for name in next(iter(known.values())).values:
+        row = {_(MEASURE): _(METRICS[name].label)}
+        for of_run, found in known.items():
+            value = found.values.get(name)
+            row[of_run] = "–" if value is None else percent(value) if METRICS[name].share else signed(value, 3)
+        rows.append(row)
+    st.dataframe(pd.DataFrame(rows), hide_index=True, height="content", key="training.table")
+    counts = join_list(
+        ngettext("{taken} of {count} training row", "{taken} of {count} training rows", rows, taken=f"{taken:,}")
+        for taken, rows in dict.fromkeys((found.taken, found.rows) for found in known.values())
+    )
+    measured = _("Measured on {rows}, spaced evenly, with the labels of training.", rows=counts)
+    st.caption(sentences([measured, _(FLATTERING)]))
+    return busy

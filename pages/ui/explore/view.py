@@ -15,21 +15,19 @@ from core.tasks.survey import search
 from pages.ui import state
 from pages.ui.address import Explore
 from pages.ui.bound import bound_segments
-from pages.ui.branch_form import branch_form
 from pages.ui.changed_texts import changed_texts
 from pages.ui.explore import frame_map, run_reads
-from pages.ui.explore.classes import classes
 from pages.ui.explore.forces import BatchForces, arrows_of, choose_forces, forces
 from pages.ui.explore.frame_map import Choices
-from pages.ui.explore.measures import measures, movement
-from pages.ui.explore.neighbours import NearOne, choose_near, neighbours
+from pages.ui.explore.measures import measures, movement, training_measures
+from pages.ui.explore.panels import NearOne, choose_near, classes, neighbours
 from pages.ui.explore.run_reads import Frames, frames_of
 from pages.ui.explore.sentence import OwnText, ask_sentence, own_point, sentence
 from pages.ui.explore.texts import camera_from_text, frame_button, ids_as_text, ids_from_text, texts
+from pages.ui.knobs import branch_form
 from pages.ui.map_view import MapState, map_now, map_state
 from pages.ui.parts import escaped, show_errors
 from pages.ui.reads import open_engine
-from pages.ui.training_rows import training_measures
 from pages.ui.waiting import ensure_job, poll_while
 
 SIDES = {
