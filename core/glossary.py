@@ -241,8 +241,8 @@ GLOSSARY = {
             "attention",
             N_("Attention of [CLS]"),
             N_(
-                "Weight of each token's vector in the new vector of [CLS] in one block: it shows where information "
-                "comes from, not its effect."
+                "How much each token contributes to the new vector of [CLS] in one block: it shows where "
+                "information comes from, not its effect."
             ),
             r"a_j = \mathrm{softmax}_j \frac{q_{CLS} \cdot k_j}{\sqrt{d}}",
             N_("Lines of different thickness from one square to a row of five."),

@@ -63,7 +63,7 @@ def page() -> None:
         )
     with st.container(border=True, horizontal=True, vertical_alignment="center", key="experiment.grid"):
         title = _("Grid or seeds")
-        about = _("Vary one or two settings, or none, and repeat every run with several seeds.")
+        about = _("Repeat runs with several seeds, and vary one or two settings, or none.")
         st.markdown(f"**{title}**  \n{about}", width="stretch")
         _begin(_("Set up a grid"), GRID)
     st.subheader(_("Protocols from papers and unpublished notes"))

@@ -39,7 +39,9 @@ def page() -> None:
         st.caption(_("Pick a task and an objective, and watch the encoder learn."))
         st.space("stretch")
         # Translators: texts of one's own.
-        st.page_link("pages/data.py", label=_("Add your own"), icon=":material/add:", query_params={"view": "file"})
+        st.page_link(
+            "pages/data.py", label=_("Add your own data"), icon=":material/add:", query_params={"view": "file"}
+        )
         open_config()
     start, origin = form_start(engine)
     task = FineTune.TASK.text
@@ -112,8 +114,8 @@ def _cost(store: Store, config: RunConfig, data: TaskData) -> None:
     """Draw the estimated time and memory, and the basis of the estimate."""
     found = estimate_run(store, config, data, gpu=has_gpu())
     left, right = st.columns(2)
-    left.metric(_("Time, about"), duration(found.total_s))
-    right.metric(_("Memory, about"), size_text(found.memory_bytes))
+    left.metric(_("Estimated time"), duration(found.total_s))
+    right.metric(_("Estimated memory"), size_text(found.memory_bytes))
     frames = len(config.probe.frame_steps or ())
     points = (config.probe.size or 0) + (config.probe.train_size or 0)
     parts = [

@@ -84,8 +84,8 @@ def _replay() -> None:
     if name != BASELINE and ours is not None and theirs is not None:
         about.append(
             _(
-                "Spread ratio: spread within classes divided by that between them; lower is better. Last frame: {ours} "
-                "here, {theirs} for CE (one seed each).",
+                "Spread ratio: spread within classes divided by spread between classes; lower is better. Last "
+                "frame: {ours}, against {theirs} for CE (one seed each).",
                 ours=f"{ours:.2f}",
                 theirs=f"{theirs:.2f}",
             )
@@ -105,7 +105,7 @@ def _replay() -> None:
         columns=len(_shown(name)),
     )
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.caption(_("Hover a point to read its text."), width="stretch")
+        st.caption(_("Hover over a point to read its text."), width="stretch")
         for page, label, icon in OPENED_IN:
             if st.button(_(label), icon=f":material/{icon}:", type="tertiary", key=f"home.replay.{page}"):
                 st.switch_page(f"pages/{page}.py", query_params={"run": _run_of(name)})

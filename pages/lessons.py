@@ -72,7 +72,7 @@ def page() -> None:
             _card(lesson, left)
     forget_button()
     st.header(pgettext("terms", "Glossary"), anchor=False)
-    st.caption(_("Question marks in the app open these cards."))
+    st.caption(_("Click a question mark anywhere in the app to open its card."))
     glossary()
 
 

@@ -127,7 +127,7 @@ EDA = ViewEntry(
             kind="choice",
             choices={
                 "mixed": N_("Mixed"),
-                "replace": N_("Replace by synonyms"),
+                "replace": N_("Replace with synonyms"),
                 "delete": N_("Delete"),
                 "duplicate": N_("Duplicate"),
                 "swap": N_("Swap"),

@@ -58,7 +58,7 @@ SPLITS = {
     BASELINE_TEST: N_("Test, linear probe of the untrained encoder"),
 }
 MAJORITY = {TEST: N_("Test, majority class"), VALIDATION: N_("Validation, majority class")}
-COLOURINGS = {"label": N_("Label"), "prediction": N_("Prediction"), "correct": N_("Correct or wrong")}
+COLOURINGS = {"label": N_("Label"), "prediction": N_("Prediction"), "correct": N_("Correctness")}
 # The 20-second animation cannot show more frames; longer sequences are thinned evenly.
 FRAMES_MAX = 100
 # Curves are drawn twice, for wide and narrow screens: width and height by CSS class.

@@ -77,7 +77,7 @@ PANELS = (
     Panel(
         N_("Neural collapse on validation"),
         0.22,
-        N_("0 when each class is one vertex of a simplex"),
+        N_("0 when each class has collapsed to a vertex of a simplex"),
         {"type": "log", "exponentformat": "none", "minor": {"showgrid": False}},
     ),
     Panel(

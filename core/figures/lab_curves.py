@@ -25,7 +25,7 @@ class _Curve(NamedTuple):
 PANELS = (
     N_("Loss, nats"),
     N_("Gradient norm"),
-    N_("Alignment, lower is closer"),
+    N_("Alignment, lower is tighter"),
     N_("Uniformity, lower is more spread out"),
 )
 CURVES = (

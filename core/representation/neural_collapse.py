@@ -14,8 +14,8 @@ COLLAPSE: Mapping[str, str] = {
     "nc1": N_("NC1: variance within classes"),
     "nc2_norms": N_("NC2 norms: variation among class means"),
     "nc2_angles": N_("NC2 angles: deviation from a simplex"),
-    "nc3": N_("NC3: distance of classifier and class means"),
-    "nc4": N_("NC4: share of predictions other than the class of the nearest mean"),
+    "nc3": N_("NC3: distance between classifier weights and class means"),
+    "nc4": N_("NC4: share of predictions that differ from the nearest class mean"),
 }
 
 

@@ -37,7 +37,7 @@ _ENTRIES = (
     TaskEntry(
         "film_reviews",
         N_("Film reviews"),
-        N_("Sentences from film reviews, negative or positive; some are ironic or have mixed feelings."),
+        N_("Sentences from film reviews, negative or positive; some are ironic or express mixed feelings."),
     ),
     TaskEntry(
         "product_reviews",

@@ -93,9 +93,7 @@ def _accepted() -> str:
     limits = settings()
     rows = f"{limits.max_rows:,}"
     if limits.excess_rows == "sample":
-        excess = _(
-            "If a file has more than {rows} rows, the same random sample of that size is kept each time.", rows=rows
-        )
+        excess = _("If a file has more than {rows} rows, a fixed random sample of that size is used.", rows=rows)
     else:
         excess = _("A file with more than {rows} rows is refused.", rows=rows)
     said = [

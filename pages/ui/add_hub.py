@@ -41,8 +41,8 @@ def add_hub() -> None:
     left, right = st.columns([3, 1], vertical_alignment="bottom")
     left.write(
         _(
-            "A click downloads a data set in the background, so you can leave this page. The code of a data "
-            "set is never run. Downloads are kept."
+            "Fetch downloads a data set in the background, so you can leave this page. The code of a data set "
+            "is never run. Downloads are kept."
         )
     )
     most = settings().max_rows

@@ -121,7 +121,8 @@ def _listing(task_id: str, stamp: float) -> Listing:
     else:
         listing = listing_of(load_task(task.model_copy(update={"validation_size": size}), 0, library))
         note = _(
-            "The data have no validation split of their own: by default each run holds out {count} training rows.",
+            "The data come without a validation split: by default each run holds out {count} training rows, as "
+            "counted here.",
             count=f"{size:,}",
         )
     return replace(listing, notes=(*([note] if note else []), *listing.notes))

@@ -28,12 +28,12 @@ from pages.ui.text_table import csv_button
 from pages.ui.waiting import complete_since, draw_job, ensure_job, job_of, start_job
 
 ABOUT = N_(
-    "Misspells, deletes, replaces, swaps or duplicates words of up to {count} test texts, and changes tokens and "
-    "embeddings as the views of contrastive losses do. Shows how far the vectors move and how many predictions flip. "
-    "Takes about a minute; the result is stored."
+    "Misspells, deletes, replaces, swaps or duplicates words of up to {count} test texts, and applies the "
+    "changes of tokens and embeddings that contrastive losses use as views. Shows how far the vectors move and "
+    "how many predictions flip. Takes about a minute; the result is stored."
 )
 UNCHANGED = N_("Unchanged")
-ONE_HOT = N_("In one-hot encoding, any two different words are √2 apart, whatever they mean.")
+ONE_HOT = N_("For comparison: as one-hot vectors, any two different words are √2 apart, whatever they mean.")
 # Texts of a task on Data.
 SAMPLE = 200
 HEIGHT_PX = 420
@@ -55,7 +55,10 @@ def changed_texts(store: Store, run: RunRecord) -> bool:
     )
     read_texts = ngettext("{count} test text", "{count} test texts", len(found.labels))
     notes = [
-        _("Mean over those of {texts} that changed; accuracy over all, with a 95% Wilson interval.", texts=read_texts),
+        _(
+            "Mean over the changed texts among {texts}; accuracy over all of them, with a 95% Wilson interval.",
+            texts=read_texts,
+        ),
         _(ONE_HOT),
     ]
     if not found.plain.size:
@@ -154,9 +157,9 @@ def moves(texts: Sequence[Input], encoder: str) -> None:
     if job is None or job.status != Status.FINISHED:
         st.caption(
             _(
-                "Misspells, deletes, replaces, swaps or duplicates words of {texts}, and changes tokens and embeddings "
-                "as the views of contrastive losses do. Shows the cosine with the unchanged text in {encoder} before "
-                "training.",
+                "Misspells, deletes, replaces, swaps or duplicates words of {texts}, and applies the changes "
+                "of tokens and embeddings that contrastive losses use as views. Shows the cosine with the "
+                "unchanged text in {encoder} before training.",
                 texts=read_texts,
                 encoder=escaped(encoder),
             )
@@ -176,7 +179,11 @@ def moves(texts: Sequence[Input], encoder: str) -> None:
     st.caption(
         sentences(
             [
-                _("Mean over those of {texts} that changed, in {encoder}.", texts=read_texts, encoder=escaped(encoder)),
+                _(
+                    "Mean over the changed texts among {texts}, by the untrained {encoder}.",
+                    texts=read_texts,
+                    encoder=escaped(encoder),
+                ),
                 _(ONE_HOT),
             ]
         )

@@ -86,7 +86,7 @@ def draw_map(now: RunNow, method: str) -> None:
     with st.container(key="live_words"), show_errors(st.warning):
         st.caption(_attended(now, frames, on_map))
     # Translators: which texts are on a map, whose colours are the labels.
-    shown = _("{texts}, by label.", texts=probe_label(run.probe))
+    shown = _("{texts}, coloured by label.", texts=probe_label(run.probe))
     turned = _("Each frame is aligned with the one before, so points move only because the encoder changed.")
     st.caption(sentences([shown, about, turned]))
 
@@ -106,7 +106,9 @@ def _attended(now: RunNow, frames: Frames, on_map: MapState) -> str:
     cut = escaped(truncate(" ".join(text.sides), TEXT_CHARS))
     # Translators: {words} are the words of a text with the most attention, with their shares.
     if now.run.config.encoder.pooling == "mean":
-        return _("[CLS], which this run does not classify, attends to {words} in “{text}”.", words=listed, text=cut)
+        return _(
+            "[CLS], which this run's classifier does not use, attends to {words} in “{text}”.", words=listed, text=cut
+        )
     return _("[CLS] attends to {words} in “{text}”.", words=listed, text=cut)
 
 

@@ -216,7 +216,7 @@ def draw_scores(now: RunNow) -> None:
         # Translators: when the test split is scored.
         _accuracy(test) if test or run.status == Status.FINISHED else _("at the end"),
         [_about(test, test_probed), noise if test_probed else "", about_test],
-        _("to beat {score}", score=_accuracy(probe_test)) if test and probe_test and not test_probed else None,
+        _("probe: {score}", score=_accuracy(probe_test)) if test and probe_test and not test_probed else None,
     )
 
 
@@ -232,7 +232,7 @@ def _draw_spearman(
         _("Spearman, test"),
         _spearman(test) if test or now.run.status == Status.FINISHED else _("at the end"),
         [_("The test split is scored once, at the end.")],
-        _("to beat {score}", score=_spearman(untrained_test)) if test and untrained_test else None,
+        _("untrained: {score}", score=_spearman(untrained_test)) if test and untrained_test else None,
     )
 
 

@@ -133,7 +133,7 @@ def probe_label(probe: Probe) -> str:
         return held_out
     # Translators: the symbols of the training texts on the map are open, not filled.
     return _(
-        "{held_out} and {train} (open)",
+        "{held_out} and {train} (open symbols)",
         held_out=held_out,
         train=ngettext("{count} training text", "{count} training texts", train),
     )

@@ -70,12 +70,14 @@ def _sentence(found: Sequence[int], counted: TokenCounts | None, *, all_texts: i
     numbers = {"low": f"{low:.0f}", "high": f"{high:.0f}", "median": f"{median:.0f}", "longest": f"{max(found):,}"}
     if counted:
         said = _(
-            "Half of the texts have {low} to {high} tokens; the median is {median}, and the longest has {longest}",
+            "The middle half of the texts have {low} to {high} tokens; the median is {median}, and the longest "
+            "has {longest}",
             **numbers,
         )
     else:
         said = _(
-            "Half of the texts have {low} to {high} words; the median is {median}, and the longest has {longest}",
+            "The middle half of the texts have {low} to {high} words; the median is {median}, and the longest "
+            "has {longest}",
             **numbers,
         )
     if counted and counted.unknown_share:

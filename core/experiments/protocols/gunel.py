@@ -48,7 +48,7 @@ ENTRIES = (
         "few-shot",
         0,
         N_("Few-shot"),
-        N_("Does contrast help most when labels are few?"),
+        N_("Does a contrastive loss help most when labels are few?"),
         GUNEL,
         lambda _: (setting_axis("task.train_size", *FEW_SHOT_SIZES), objectives("ce", "ce-scl", "rdrop-one-stage")),
         settings={"task.id": "film_reviews", "steps": 60},
@@ -70,7 +70,7 @@ ENTRIES = (
         "back-translation",
         2,
         N_("Back-translation noise"),
-        N_("Is contrast more robust when the training texts are augmented with noisy back-translations?"),
+        N_("Does a contrastive loss make training more robust to noisy back-translations among the training texts?"),
         GUNEL,
         lambda _: (
             setting_axis("task.id", "film_reviews", "nli"),
@@ -90,7 +90,7 @@ ENTRIES = (
         "paraphrase-noise",
         2,
         N_("Paraphrase noise"),
-        N_("Is contrast more robust when the training texts are augmented with weak or strong paraphrases?"),
+        N_("Does a contrastive loss make training more robust to weak or strong paraphrases among the training texts?"),
         GUNEL,
         lambda _: (
             setting_axis("task.id", "film_reviews", "nli"),
@@ -110,7 +110,7 @@ ENTRIES = (
         "label-noise",
         1,
         N_("Label noise"),
-        N_("Is contrast more robust to wrong labels?"),
+        N_("Does a contrastive loss make training more robust to wrong labels?"),
         N_("Gunel et al. 2021, arXiv:2011.01403, who add noisy texts instead of wrong labels"),
         lambda _: (setting_axis("task.label_noise", 0.0, 0.2, 0.4), objectives("ce", "ce-scl")),
         settings={"task.id": "film_reviews", "steps": 90},
@@ -124,7 +124,7 @@ ENTRIES = (
         "text-noise",
         2,
         N_("Text noise"),
-        N_("Is contrast more robust to changed words?"),
+        N_("Does a contrastive loss make training more robust to changed words?"),
         N_("Gunel et al. 2021, arXiv:2011.01403; the changes are those of EDA, Wei & Zou 2019, arXiv:1901.11196"),
         lambda _: (setting_axis("task.text_noise", 0.0, 0.1, 0.3), objectives("ce", "ce-scl")),
         settings={"task.id": "film_reviews", "steps": 90},
@@ -138,7 +138,7 @@ ENTRIES = (
         "transfer",
         3,
         N_("Transfer"),
-        N_("Does an encoder fine-tuned with contrast transfer better to a related task?"),
+        N_("Does an encoder fine-tuned with a contrastive loss transfer better to a related task?"),
         GUNEL,
         lambda _: (
             Axis(
@@ -171,7 +171,10 @@ ENTRIES = (
         "stability",
         4,
         N_("Stability"),
-        N_("Does contrast make results depend less on seed and settings, and do more steps or new blocks help?"),
+        N_(
+            "Does a contrastive loss make results less sensitive to seed and settings, and do more steps or "
+            "re-initialised top blocks help?"
+        ),
         GUNEL,
         lambda _: (
             Axis(
@@ -202,7 +205,7 @@ ENTRIES = (
         "tuning",
         4,
         N_("Tuned on validation rows"),
-        N_("Does contrast help if λ and τ are chosen on validation rows?"),
+        N_("Does a contrastive loss help if λ and τ are chosen on validation rows?"),
         GUNEL,
         lambda _: (setting_axis("lambda", 0.3, 0.6, 0.9), setting_axis("temperature", 0.1, 0.3, 0.5)),
         settings={"task.id": "film_reviews", "task.train_size": 100, "steps": 60},
@@ -216,7 +219,7 @@ ENTRIES = (
         "full-data",
         4,
         N_("All rows"),
-        N_("Does contrast help when all training rows are used?"),
+        N_("Does a contrastive loss help when all training rows are used?"),
         GUNEL,
         lambda _: (setting_axis("task.id", *ALL_ROWS), objectives("ce", "ce-scl")),
         settings={"steps": 90},
@@ -230,7 +233,7 @@ ENTRIES = (
         "positives",
         4,
         N_("Positives at a fixed batch size"),
-        N_("An anchor has fewer positives among three classes than among two. Does contrast help less?"),
+        N_("With three classes instead of two, an anchor has fewer positives. Does a contrastive loss help less?"),
         N_("a Korean review of Gunel et al. 2021, on why MNLI does not gain"),
         lambda _: (setting_axis("task.sampler", "class_balanced", "two_classes"), objectives("ce", "ce-scl")),
         settings={"task.id": "nli", "batch_size": 24, "steps": 120},

@@ -12,7 +12,7 @@ ENTRIES = (
         "similarity",
         18,
         N_("Similarity scores"),
-        N_("How much does contrast improve the agreement of cosines with human similarity scores?"),
+        N_("How much does a contrastive loss improve the rank correlation of cosines with human similarity scores?"),
         N_(
             "Gao et al. 2021, arXiv:2104.08821; CoSENT: Su Jianlin 2022, https://kexue.fm/archives/8847; cosine MSE: "
             "Reimers & Gurevych 2019, arXiv:1908.10084"

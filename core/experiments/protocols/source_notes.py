@@ -79,7 +79,7 @@ ENTRIES = (
         "rdrop-stages",
         5,
         N_("R-Drop, one or two stages"),
-        N_("Is a second encoder pass worth its cost?"),
+        N_("Is the second encoder pass of R-Drop worth its cost?"),
         N_("Liang et al. 2021, arXiv:2106.14448; one stage: the project's unpublished notes"),
         lambda _: (objectives("ce", "ce-scl", "rdrop-one-stage", "rdrop-two-stage"),),
         settings={"task.id": "film_reviews", "steps": 90},
@@ -108,7 +108,7 @@ ENTRIES = (
         "views",
         6,
         N_("Views"),
-        N_("Do more views of a text improve the contrast?"),
+        N_("Do more views of each text help a contrastive loss?"),
         NOTES,
         lambda _: (
             Axis(
@@ -143,7 +143,7 @@ ENTRIES = (
         "tokens",
         7,
         N_("Tokens: k × α"),
-        N_("Does contrast between the tokens with the highest [CLS] attention beat cross-entropy?"),
+        N_("Does contrasting the k tokens that [CLS] attends to most beat cross-entropy alone?"),
         NOTES,
         lambda _: (
             setting_axis("objective.terms.0.k", 30, 60, 90, name=N_("Tokens k")),
@@ -184,7 +184,7 @@ ENTRIES = (
         "layers",
         8,
         N_("Layers × level"),
-        N_("Does one contrastive loss per layer help, and at which layers and level?"),
+        N_("Does one contrastive loss per layer help, at which layers, and between tokens or sentences?"),
         NOTES,
         lambda _: (
             Axis(
@@ -307,7 +307,7 @@ ENTRIES = (
         published=(
             Published(
                 (N_("Method"), N_("Top-1 accuracy")),
-                ((N_("DSCL and self-distillation"), "57.7"), (N_("An ensemble of these"), "59.7")),
+                ((N_("DSCL and self-distillation"), "57.7"), (N_("Ensemble of such models"), "59.7")),
                 N_("ImageNet-LT, a thousand classes; percent"),
                 "Xuan & Zhang, AAAI 2024, arXiv:2403.06151",
             ),
@@ -319,11 +319,11 @@ ENTRIES = (
             ),
         ),
         differs=N_(
-            "The paper trains on images of a thousand classes, contrast first and the classifier afterwards, with "
-            "a memory queue and self-distillation. Here contrast and cross-entropy train together on film "
-            "reviews: 540 negative rows, and 540, 54 or 10 positive ones. The bundled tasks with more classes are "
-            "too small: at an imbalance of 50, the last class of news topics would keep one row. CE + SCL "
-            "contrasts the same two views at the same τ as CE + DSCL."
+            "The paper pre-trains with contrast on images of a thousand classes and then trains the "
+            "classifier, with a memory queue and self-distillation. Here contrast and cross-entropy train "
+            "together on film reviews: 540 negative rows, and 540, 54 or 10 positive ones. The bundled tasks "
+            "with more classes are too small: at an imbalance of 50, the rarest news topic would have one row "
+            "left. CE + SCL uses the same two views and the same τ as CE + DSCL."
         ),
         measure="tail_recall",
     ),

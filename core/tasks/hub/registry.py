@@ -196,13 +196,13 @@ _ENTRIES = (
     _glue(
         "mnli",
         "MNLI",
-        N_("Inference."),
+        N_("Natural language inference."),
         "premise",
         "hypothesis",
         "Williams et al. 2018",
         "validation_matched",
     ),
-    _glue("rte", "RTE", N_("Inference (small)."), "sentence1", "sentence2", "Dagan et al. 2006"),
+    _glue("rte", "RTE", N_("Natural language inference (small)."), "sentence1", "sentence2", "Dagan et al. 2006"),
     HubEntry(
         "imdb",
         "IMDb",
@@ -260,7 +260,7 @@ _ENTRIES = (
     HubEntry(
         "snli",
         "SNLI",
-        N_("Inference on captions."),
+        N_("Natural language inference on captions."),
         "Bowman et al. 2015, arXiv:1508.05326",
         {
             "repository": "stanfordnlp/snli",
@@ -328,7 +328,7 @@ _ENTRIES = (
     HubEntry(
         "klue_nli",
         "KLUE-NLI",
-        N_("Inference."),
+        N_("Natural language inference."),
         "KLUE, Park et al. 2021, arXiv:2105.09680",
         {
             "repository": "klue/klue",

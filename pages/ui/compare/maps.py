@@ -94,8 +94,13 @@ def panels_of(
 def about(runs: Sequence[RunFrames], spec: MapSpec, wanted: MapSpec, turns: Sequence[Turn], colour: str) -> str:
     """Describe the maps and their alignment in a few sentences."""
     kind = map_name(spec, _(spec.entry.label))
-    words = [_(COLOURINGS[colour].about), _("Normalised vectors by {map}, the same scale on all maps.", map=kind)]
-    words.append(_("Above a map, for the validation texts: mean cosine within and between classes, and silhouette."))
+    words = [_(COLOURINGS[colour].about), _("{map} of normalised vectors, the same scale on all maps.", map=kind)]
+    words.append(
+        _(
+            "The figures above each map are the mean cosine within and between classes and the silhouette, over the "
+            "validation texts."
+        )
+    )
     if spec.entry.caution:
         words.append(_(spec.entry.caution))
     if spec != wanted:
@@ -105,8 +110,9 @@ def about(runs: Sequence[RunFrames], spec: MapSpec, wanted: MapSpec, turns: Sequ
     if counts:
         low, high = f"{min(counts):,}", f"{max(counts):,}"
         how = _(
-            "Every map is rotated or mirrored, never stretched, to match the first on the {count} examples they "
-            "share; all its frames are turned alike. Hovering an example highlights it on every map.",
+            "Every map is rotated or mirrored, never stretched, to line up with the first on the {count} "
+            "examples they share, by the same rotation in all its frames. Hovering over an example highlights "
+            "it on every map.",
             count=low if low == high else _("{low} to {high}", low=low, high=high),
         )
         words.append(how)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import PureWindowsPath
 
 import pandas as pd
@@ -19,7 +20,7 @@ from core.experiments.result_table import cautions, in_phrase, notes, table_rows
 from core.experiments.results import TEST, compute_results
 from core.figures.plane import Path
 from core.messages import ENGLISH, N_, _, in_language, join_list, ngettext, sentences
-from core.quantities import percent
+from core.quantities import percent, signed
 from core.representation.metrics import METRICS
 from core.representation.projections.sequence import keyframes
 from core.store import ExperimentRun, Store
@@ -118,7 +119,7 @@ def _significance(store: Store, groups: Sequence[SeedGroup], heads: Sequence[str
 
 def overview(store: Store, runs: Sequence[Compared]) -> bool:
     """Draw the settings, the scores and the tests. Return whether something is still being computed."""
-    st.header(_("Differing settings"))
+    st.header(_("Settings that differ"))
     different = config_differences([one.config for one in runs])
     if different:
         names = [one.name for one in runs]
@@ -126,8 +127,8 @@ def overview(store: Store, runs: Sequence[Compared]) -> bool:
         _table(pd.DataFrame(settings), pinned=SETTING)
         st.caption(
             _(
-                "All other settings are the same or follow from these. Defaults of a component that only some runs "
-                "have are not listed; – means that a run has no such setting."
+                "All other settings are the same or follow from these. If only some runs have a component, its "
+                "default settings are omitted; – means that a run has no such setting."
             )
         )
     else:
@@ -266,7 +267,7 @@ def spread_text(spread: Spread | None, name: str, seeds: int) -> str:
     """Format a mean with its standard deviation, if known, and the number of seeds if some lack the score."""
     if spread is None:
         return "–"
-    write = percent if name.rpartition(".")[2] in SHARES else "{:.3f}".format
+    write = percent if name.rpartition(".")[2] in SHARES else partial(signed, decimals=3)
     write = "{:,.0f}".format if name == PROBE_COUNT.name else write
     deviation = f" ± {write(spread.std)}" if spread.std is not None else ""
     text = f"{BEST if spread.best else ''}{write(spread.mean)}{deviation}"
@@ -309,9 +310,9 @@ def _seeds(group: SeedGroup, runs: Sequence[Compared]) -> int:
 def _legend(found: Scores, runs: Sequence[Compared]) -> str:
     words = [
         _(
-            "↑ higher is better, ↓ lower is better. ★ marks the best score of a row; means over seeds are marked only "
-            "if all columns have the same seeds. The difference may still be chance. Test scores have no ★: choose a "
-            "run by its validation scores, then report its test scores."
+            "↑ higher is better, ↓ lower is better. ★ marks the best score of a row; averages over seeds get "
+            "one only if all columns have the same seeds. The difference may still be chance. Test scores have "
+            "no ★: choose a run by its validation scores, then report its test scores."
         )
     ]
     if found.rows_differ:

@@ -154,7 +154,7 @@ def grid_form() -> Design:
     shared = shared_settings(base, axes)
     about.caption(
         _(
-            "{settings}. Other settings are those of Fine-tune.",
+            "{settings}. Other settings are taken from Fine-tune.",
             settings=escaped(" · ".join([*shared.rows, *shared.objective])),
         )
     )
@@ -220,7 +220,7 @@ def _values(setting: TwinSetting, path: str, item: Item[list[str]], encoder: str
     asked = [text for text in split(item.text or "") if text]
     free = parameter.kind in ("number", "integer", "name", "layers")
     typed = st.multiselect(
-        _("Values; type to add one") if free else _("Values"),
+        _("Values (type to add one)") if free else _("Values"),
         [*known, *(text for text in asked if text not in known)],
         default=asked or usual,
         format_func=lambda text: value_text(known[text], parameter) if text in known else text,

@@ -203,7 +203,7 @@ def map_view(
         st.rerun(scope="fragment")
     with right:
         if chosen is None and item is Experiments.CELL:
-            st.caption(_("Press a cell to see its result and its runs."))
+            st.caption(_("Click a cell to see its result and its runs."))
         elif chosen is not None:
             for sentence in cell_sentences(results, chosen):
                 st.markdown(escaped(sentence))

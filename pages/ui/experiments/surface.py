@@ -34,7 +34,7 @@ MOST_SEEDS = 2
 
 def surface_link(task_id: str) -> None:
     """Draw a link to the card that starts a surface on a task."""
-    label, query = _("What do λ and τ do on it?"), {Experiments.SURFACE.name: task_id}
+    label, query = _("How do λ and τ affect it?"), {Experiments.SURFACE.name: task_id}
     st.page_link("pages/experiments.py", label=label, icon=":material/grid_on:", query_params=query)
 
 
@@ -43,15 +43,15 @@ def start_card(engine: Engine) -> None:
     with st.container(border=True, key="experiment.surface"):
         title = _("What do λ and τ do?")
         about = _(
-            "Train one short run for each pair of temperature τ and weight λ, all side by side in about a minute: "
-            "the last block only, for {steps} steps on up to {rows} texts.",
+            "Train one short run for each pair of temperature τ and weight λ, all side by side in about a "
+            "minute. Each trains only the last block, for {steps} steps on up to {rows} texts.",
             steps=STEPS,
             rows=TRAIN_ROWS,
         )
         with st.container(horizontal=True):
             st.markdown(f"**{title}**  \n{about}", width="stretch")
             query = {"view": "file"}
-            st.page_link("pages/data.py", label=_("Add your own"), icon=":material/add:", query_params=query)
+            st.page_link("pages/data.py", label=_("Add your own data"), icon=":material/add:", query_params=query)
         labels = task_names({task.id: task for task in reads.own_tasks().values() if task.kind == "classes"})
         named = Experiments.SURFACE.choice(labels, next(iter(labels)))
         with st.container(horizontal=True, vertical_alignment="bottom"):

@@ -288,11 +288,12 @@ def _texts(frames: Frames, acting: BatchForces) -> None:
     text_table(columns, height=320, classes=frames.probe.classes)
     if softmax:
         about = _(
-            "Strength: |p − X|/τ, the coefficient of a text in the anchor's gradient, before the loss weight. p: "
-            "its softmax probability among all candidates; X: its target probability, 0 for a negative."
+            "Strength: |p − X|/τ, how strongly a text enters the anchor's gradient, before multiplying by the "
+            "loss weight. p: its softmax probability among all candidates; X: its target probability, 0 for a "
+            "negative."
         )
     else:
-        about = _("Strength: the coefficient of a text in the anchor's gradient, before the loss weight.")
+        about = _("Strength: how strongly a text enters the anchor's gradient, before multiplying by the loss weight.")
     st.caption(about)
 
 

@@ -103,7 +103,7 @@ COLOURINGS: Mapping[str, Colouring] = {
         N_("Colour: prediction at this step."),
     ),
     "correct": Colouring(
-        N_("Correct or wrong"),
+        N_("Correctness"),
         lambda frames: correct_colours(_each(frames, lambda s: s.correct)),
         N_("Colour: right or wrong at this step."),
     ),
@@ -371,19 +371,19 @@ def method_line(frames: Frames, spec: MapSpec, choices: Choices) -> str:
     if spec != wanted:
         waiting = _("**{map} is being computed; showing PCA until then.**", map=_(PROJECTIONS[wanted.method].label))
     about = _(COLOURINGS[choices.colour].about)
-    # Translators: a name with what is to be said of it, such as: PCA, 2 dimensions.
-    name = _("{name}, {detail}", name=_(spec.entry.label), detail=_(DIMENSIONS[str(spec.dims)]))
+    # Translators: such as "2-D PCA".
+    name = _("{dimensions} {name}", dimensions=_(DIMENSIONS[str(spec.dims)]), name=_(spec.entry.label))
     if spec.mode == "once":
-        made = N_("Normalised vectors by {map}, fitted on the last frame; other frames are projected onto it.")
+        made = N_("{map} of normalised vectors, fitted on the last frame; other frames are projected onto it.")
     elif frames.layers_at is not None:
         made = N_(
-            "Normalised vectors by {map}; each layer is aligned with the one before, so points move only because "
-            "the vectors changed."
+            "{map} of normalised vectors; each layer is aligned with the one before, so points move only "
+            "because the vectors changed."
         )
     else:
         made = N_(
-            "Normalised vectors by {map}; each frame is aligned with the one before, so points move only because "
-            "the vectors changed."
+            "{map} of normalised vectors; each frame is aligned with the one before, so points move only "
+            "because the vectors changed."
         )
     how = _(made, map=map_name(spec, name))
     return sentences([waiting, about, how, _(spec.entry.caution), _("Open symbols are training examples.")])

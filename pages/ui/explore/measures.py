@@ -55,9 +55,9 @@ def measures(frames: Frames, number: int) -> bool:
     if not found and not wanted:
         st.caption(
             _(
-                "Measures accuracy of a linear SVM and of 1-NN, agreement of clusters with labels, alignment, "
-                "uniformity, silhouette and effective rank of the validation texts at up to 24 frames. Takes seconds "
-                "to minutes; results are stored."
+                "Computes the accuracy of a linear SVM and of 1-NN, agreement of clusters with labels, "
+                "alignment, uniformity, silhouette and effective rank of the validation texts at up to 24 "
+                "frames. Takes seconds to minutes; results are stored."
             )
         )
         if st.button(_("Measure this run"), icon=":material/straighten:", key="explore.measure"):
@@ -248,8 +248,9 @@ def _kept(frames: Frames, since: int, number: int) -> np.ndarray:
 
 
 ABOUT = N_(
-    "Measures accuracy of a linear SVM and of 1-NN, agreement of clusters with labels and so on for the vectors of up "
-    "to {count} training rows, with the weights of the last step. Takes seconds to minutes; the result is stored."
+    "Computes the measures for the vectors of up to {count} training rows, with the weights of the last step: "
+    "accuracy of a linear SVM and of 1-NN, agreement of clusters with labels, and others. Takes seconds to "
+    "minutes; the result is stored."
 )
 FLATTERING = N_(
     "The encoder has learned from these rows, so training rows flatter the vectors: compare with the validation texts."

@@ -62,8 +62,9 @@ def classes(frames: Frames, number: int, scores: ExampleScores) -> tuple[int, ..
         st.markdown(_("**Smallest margins**"))
         st.caption(
             _(
-                "The margin is an example's cosine to the centroid of its class, computed without the example, minus "
-                "its highest cosine to another centroid. Below 0 the example lies closer to another class."
+                "The margin is an example's cosine to its own class centroid (computed without the example) "
+                "minus its highest cosine to any other centroid. Below 0 the example lies closer to another "
+                "class."
             )
         )
         first_columns: dict[str, list[Cell]] = {N_("Margin"): [float(margin[row]) for row in rows]}
@@ -136,7 +137,7 @@ def _confusion(frames: Frames, scores: ExampleScores) -> tuple[int, ...] | None:
     key = f"explore.confusion.{frames.run.id}"
     cell = cell_table(heads, heads, cells, label=_("Confusion matrix"), corner=corner, key=key)
     with st.container(horizontal=True, vertical_alignment="center"):
-        words = [_("Press a cell to select its examples on the map. The shade is the share of the row.")]
+        words = [_("Click a cell to select its examples on the map. Shading shows the share of each row.")]
         if len(names) > SEEN_CLASSES:
             words.append(_("Scroll to see all {classes} classes.", classes=len(names)))
         st.caption(sentences(words), width="stretch")

@@ -7,9 +7,9 @@ function writeNumbers(lab, panel) {
   const shown = [
     [_("Loss"), shortNumber(moment.loss), _("nats")],
     [mixedPart(panel), shortNumber(contrastOf(panel, moment)), _("the contrastive part, with its collapse line and lower bound")],
-    [_("Collapse line"), shortNumber(collapse), _("the loss, or its contrastive part, if all points coincide")],
-    [_("Gradient"), shortNumber(moment.norm), _("norm over all points; arrow lengths follow the square root of a point's share")],
-    [_("Alignment"), shortNumber(moment.alignment), _("mean squared distance between points of a class; lower is closer")],
+    [_("Collapse line"), shortNumber(collapse), _("value of the loss, or of its contrastive part, when all points coincide")],
+    [_("Gradient"), shortNumber(moment.norm), _("norm over all points; the length of an arrow grows with the square root of its point's gradient")],
+    [_("Alignment"), shortNumber(moment.alignment), _("mean squared distance between points of a class; lower is tighter")],
     [_("Uniformity"), shortNumber(moment.uniformity), _("lower is more spread out")],
   ].filter(([, value]) => value !== "–");
   const key = JSON.stringify(shown);

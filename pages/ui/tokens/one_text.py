@@ -73,8 +73,8 @@ def one_text(reading: Reading, chosen: Settings, classes: tuple[str, ...], name:
         st.caption(
             _(
                 "{settings}. Attention on special tokens such as [CLS] and [SEP]: {special_before} before, "
-                "{special_after} after. The remaining attention is spread over about {words_before:.0f} words before "
-                "and {words_after:.0f} after (effective number).",
+                "{special_after} after. The effective number of words that share the remaining attention is "
+                "{words_before:.0f} before and {words_after:.0f} after.",
                 settings=_capital(chosen.sentence),
                 special_before=special[0],
                 special_after=special[1],
@@ -113,7 +113,7 @@ def _heat(reading: Reading, chosen: Settings) -> None:
         what = chosen.where
         if over == "layers":
             what = _("step {step}, {head}", step=f"{chosen.after:,}", head=chosen.which_head)
-        about = _("{what}; a dot marks the top {k} of a column.", what=_capital(what), k=chosen.k)
+        about = _("{what}; dots mark the top {k} of each column.", what=_capital(what), k=chosen.k)
         st.caption(about, width="stretch")
     weights: NDArray[np.float64]
     if over == "steps":
