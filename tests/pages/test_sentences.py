@@ -22,8 +22,8 @@ CLEAN = Split(("a", "b", "c", "d"), (0, 1, 0, 1))
             None,
             9,
             (
-                "The middle half of the texts have 2 to 3 words; the median is 2, and the longest has 1,000; counted on 5 "
-                "texts spread over all rows."
+                "The middle half of the texts have 2 to 3 words; the median is 2, and the longest has 1,000; counted "
+                "on 5 texts spread over all rows."
             ),
         ),
         (0.0, 5, "The middle half of the texts have 2 to 3 tokens; the median is 2, and the longest has 1,000."),
@@ -31,8 +31,8 @@ CLEAN = Split(("a", "b", "c", "d"), (0, 1, 0, 1))
             0.25,
             9,
             (
-                "The middle half of the texts have 2 to 3 tokens; the median is 2, and the longest has 1,000; 25.0% of the "
-                "tokens are unknown to the tokenizer; counted on 5 texts spread over all rows."
+                "The middle half of the texts have 2 to 3 tokens; the median is 2, and the longest has 1,000; 25.0% "
+                "of the tokens are unknown to the tokenizer; counted on 5 texts spread over all rows."
             ),
         ),
     ],
