@@ -241,7 +241,7 @@ GLOSSARY = {
             "attention",
             N_("Attention of [CLS]"),
             N_(
-                "How much each token contributes to the new vector of [CLS] in one block: it shows where "
+                "The contribution of each token to the new vector of [CLS] in one block: it shows where "
                 "information comes from, not its effect."
             ),
             r"a_j = \mathrm{softmax}_j \frac{q_{CLS} \cdot k_j}{\sqrt{d}}",
