@@ -13,10 +13,9 @@ from core.config.edit import twin
 from core.store import Store
 from tests.browser.conftest import Server
 from tests.browser.hostile import HOSTILE, SCRIPT, hostile_draft, nothing_ran
-from tests.browser.seen import quiet, settled
+from tests.browser.seen import LIGHT_AND_DARK, quiet, settled
 from tests.browser.test_live import drag
 from tests.browser.test_map_view import chosen
-from tests.cases import slow_but
 from tests.core.artifacts.made import recorded
 
 MAP = ".map-view"
@@ -124,7 +123,8 @@ CONTRAST = """(node) => {
 }"""
 
 
-@pytest.mark.parametrize("scheme", slow_but(["light"], ["light", "dark"]))
+@pytest.mark.slow
+@pytest.mark.parametrize("scheme", LIGHT_AND_DARK)
 def test_text_on_the_accent_colour_has_enough_contrast(
     page: Page, server: Server, pair: list[str], scheme: Literal["light", "dark"]
 ) -> None:

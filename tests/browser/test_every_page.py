@@ -94,6 +94,7 @@ VIEWS = frozenset(
         "/experiments?experiment={2}&show=table",
         "/experiments?experiment={2}&show=report",
         "/experiments?new=few-shot",
+        "/experiments?new=grid&x=phases.0.objective.lambda&y=phases.0.batch_size",
         "/data?task=nli",
         "/data?view=hub",
         "/loss_lab?beside=on&anchor=3",
@@ -227,7 +228,7 @@ def holds(page: Page, main: Sequence[str]) -> None:
     assert page.title().endswith("SCL Playground")
 
 
-@pytest.mark.parametrize("address", slow_but(("/", "/runs"), EMPTY))
+@pytest.mark.parametrize("address", slow_but(("/runs",), EMPTY))
 def test_an_empty_page(screen: Page, fresh_server: Server, address: str) -> None:
     settled(screen, fresh_server.url + address)  # a deep link on a new server
     expect(screen.get_by_text("Page not found")).to_have_count(0)

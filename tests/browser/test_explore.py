@@ -70,6 +70,7 @@ def test_a_popover_opened_late_shows_the_values_in_effect(page: Page, server: Se
     expect(page.get_by_role("radio", name=re.compile("This app"))).to_be_checked()
 
 
+@pytest.mark.slow
 def test_a_reload_restores_the_very_same_view(page: Page, server: Server, hostile_run: str) -> None:
     opened(page, server, hostile_run, "&colour=confidence&panel=neighbours&k=5&metric=euclidean")
     page.get_by_role("button", name="Select with a box").click()

@@ -12,6 +12,7 @@ from tests.browser.conftest import Server
 from tests.browser.seen import settled
 
 
+@pytest.mark.slow
 def test_every_term_has_its_picture_and_its_formula(page: Page, server: Server) -> None:
     settled(page, f"{server.url}/lessons")
     pictures = page.locator("img[src*='glossary/']")

@@ -15,6 +15,7 @@ from core.store import Store
 from tests.browser.conftest import Server
 from tests.browser.language import NATIVE
 from tests.browser.seen import PHONE, fits, settled
+from tests.cases import slow_but
 
 HOME = {"en": "Home", "zh": "首页", "ko": "홈"}
 
@@ -95,7 +96,7 @@ def test_a_download_is_in_the_language_of_the_page(page: Page, server: Server, r
     assert "Scores" not in text
 
 
-@pytest.mark.parametrize("code", NATIVE)
+@pytest.mark.parametrize("code", slow_but(("ko",), NATIVE))
 def test_the_bar_fits_on_a_phone(page: Page, server: Server, code: str) -> None:
     page.set_viewport_size({"width": PHONE[0], "height": PHONE[1]})
     settled(page, f"{server.url}/?lang={code}")

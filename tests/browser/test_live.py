@@ -47,6 +47,7 @@ def points(page: Page) -> Any:
     return page.locator(MAP).evaluate("node => [...node.map.panels[0].screen]")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="reads which libraries a process has loaded")
 def test_the_first_page_waits_for_no_large_library(page: Page, tmp_path: Path) -> None:
     server = Server(tmp_path)

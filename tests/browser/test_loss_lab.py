@@ -235,6 +235,7 @@ def test_a_late_request_of_the_previous_page_does_not_replace_the_next(page: Pag
     assert left not in begun[begun.index(wished) :]
 
 
+@pytest.mark.slow
 def test_a_press_sent_with_a_change_of_the_lab_is_handled(page: Page, server: Server) -> None:
     """A busy browser sends both in one message, attributed to the lab's fragment."""
     sent: list[bytes] = []

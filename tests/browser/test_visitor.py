@@ -110,6 +110,7 @@ def owner_of(page: Page, store: Store) -> str:
     return str(URLSafeSerializer(server_secret(store.folder), salt=SALT).loads(str(cookie["value"])))
 
 
+@pytest.mark.slow
 def test_a_copied_link_uses_the_public_address_of_the_server(page: Page, shared_server: Server) -> None:
     settled(page, f"{shared_server.url}/?replay=ce")
     assert copied(page) == f"{ELSEWHERE}/?replay=ce&v=1"
