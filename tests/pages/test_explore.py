@@ -356,7 +356,7 @@ def test_a_temperature_in_the_address_is_the_nearest_that_the_slider_has(opened:
     assert slider.value == min((float(option) for option in slider.options), key=lambda tau: abs(tau - 0.1001))
     assert address(app)["tau"] == f"{slider.value:g}"
     assert [number.value for number in app.number_input if number.label == "Batch seed"] == [7]
-    for tau in ("warm", "-1", "0", "nan"):
+    for tau in ("warm", "0", "nan"):
         app = opened(run=run, panel="forces", tau=tau)
         said = f"The link asks for tau = '{tau}', but this temperature is out of range"
         assert said in words(app).replace("\\", "")

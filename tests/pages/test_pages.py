@@ -30,7 +30,7 @@ from core.store.budget import keep_within
 from core.store.liveness import boot_id, host_name
 from core.tasks.rows import Rows
 from pages.ui.parts import duration, escaped
-from tests.cases import each
+from tests.cases import each, slow_but
 from tests.conftest import made_rows
 from tests.core.losses.triplet import TRIPLET
 from tests.core.views.toy import TOY as BACKWARDS
@@ -146,7 +146,7 @@ def test_the_equation_follows_a_slider(opened: Pages) -> None:
     assert "/0.07" in equations(app)
 
 
-@pytest.mark.parametrize("name", PRESETS)
+@pytest.mark.parametrize("name", slow_but(("ce-scl", "scl-classifier", "simcse-supervised", "cert", "cosent"), PRESETS))
 def test_every_preset_can_be_picked_and_is_recognised_or_explained(
     opened: Pages, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -226,7 +226,7 @@ def test_two_phases_are_made_and_unmade_by_hand(opened: Pages) -> None:
     assert widget(app, "form.0.steps").value == 120
 
 
-@pytest.mark.parametrize("part", ["last_blocks", "lora", "classifier"])
+@pytest.mark.parametrize("part", ["last_blocks", "lora"])
 def test_what_learns_is_chosen_and_launched(opened: Pages, folder: Path, part: str) -> None:
     app = opened("fine_tune")
     widget(app, "form.0.preset").set_value("ce").run()
