@@ -307,7 +307,6 @@ def test_a_run_stays_chosen_when_another_of_its_name_comes(opened: Opener, made:
 @pytest.mark.parametrize(
     ("term", "sentences"),
     [
-        ({"loss": "supcon", "temperature": 0.2}, ["Supervised contrastive (L_out), τ 0.2", "at step 8"]),
         (
             {"loss": "dscl", "alpha": 0.2, "views": [{"view": "dropout"}]},
             ["(DSCL), α 0.2, τ 0.07", "2 views of each text", "Its other view has p"],
@@ -319,7 +318,7 @@ def test_a_run_stays_chosen_when_another_of_its_name_comes(opened: Opener, made:
             ["exerts no forces between texts", "Shown instead: supervised contrastive loss (L_out)"],
         ),
     ],
-    ids=["supcon", "dscl", "token", "simcse", "ce"],
+    ids=["dscl", "token", "simcse", "ce"],
 )
 def test_forces_name_the_runs_own_loss_and_start_from_the_highest_one(
     opened: Opener, made: Maker, term: dict[str, Any], sentences: list[str]
