@@ -58,6 +58,7 @@ def test_the_temperature_of_the_form_has_a_card_and_moves_the_bars(page: Page, s
     assert sum(after) == pytest.approx(100, abs=0.2)
 
 
+@pytest.mark.slow
 def test_the_lab_shows_the_softmax_of_the_selected_point(page: Page, server: Server) -> None:
     settled(page, f"{server.url}/loss_lab?anchor=3")
     bars = page.locator(".softmax-bars")
