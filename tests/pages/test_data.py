@@ -297,7 +297,7 @@ def test_a_damaged_task_is_a_sentence_and_the_others_open(opened: Pages, library
 REVIEWS = [(f"Das Café Nº {i} war {('öde', 'schön')[i % 2]}", ("schlecht", "gut")[i % 2]) for i in range(40)]
 
 
-def parquet_of(rows: Sequence[tuple[str, Any]]) -> bytes:
+def parquet_of(rows: Sequence[Row]) -> bytes:
     out = io.BytesIO()
     texts, labels = zip(*rows, strict=True)
     parquet.write_table(pa.table({"text": texts, "sentiment": labels}), out)
@@ -461,11 +461,6 @@ def test_another_delimiter_can_be_said(upload: Pages, library: TaskLibrary) -> N
     [
         ("rows.csv", b"text,label\n,a\n,b\n", "has no usable row"),
         ("rows.parquet", b"text,label\nx,1\n", "is damaged or not a Parquet file"),
-        (
-            "vectors.parquet",
-            parquet_of([(text, [0.5]) for text, _label in REVIEWS]),
-            "has values of type 'DOUBLE[]' in the column 'sentiment': leave it out, or save it as text.",
-        ),
         ("<b>$x$.csv", b"", "'<b>$x$.csv' is empty"),
     ],
 )
