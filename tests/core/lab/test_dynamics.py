@@ -15,7 +15,8 @@ from core.lab.dynamics import Trajectory, Vectors, first_vectors, logits_at, pla
 from core.lab.layouts import simplex_corners, start_of
 from tests.cases import each
 
-EVERY = [(space, loss) for space in SPACES for loss in loss_names(space)]
+# The sphere differs from the circle in its width alone, so one loss represents it.
+EVERY = [(space, loss) for space in SPACES for loss in loss_names(space) if space != "sphere" or loss == "out"]
 # The notes' code counts the largest logit as constant. In the plane it is not, so its gradient is not that of the loss.
 TRUE_GRADIENT = [(space, loss) for space, loss in EVERY if (space, loss) != ("plane", "dscl-code")]
 
@@ -147,7 +148,7 @@ def test_a_step_goes_along_the_arrows(space: str, loss: str) -> None:
     np.testing.assert_allclose(second.places, expected, atol=1e-12)
 
 
-@each(("space", "loss"), TRUE_GRADIENT)
+@each(("space", "loss"), [("circle", "out"), ("plane", "out"), ("simplex", "rdrop"), ("simplex", "ce")])
 def test_small_steps_lower_the_loss(space: str, loss: str) -> None:
     losses = [moment.loss for moment in played(space, loss, 20, learning_rate=0.05, temperature=0.5).moments]
     assert all(after < before for before, after in itertools.pairwise(losses))
