@@ -78,9 +78,9 @@ def test_each_layer_gives_the_pooled_vector_of_its_block(model_type: str, poolin
     encoder = made(model_type, pooling)
     found = encoder.encode(TEXTS, Taps(layers=(3, 0, 1, 2))).pooled
     assert set(found) == {0, 1, 2, 3}
+    states = [hidden(encoder, text) for text in TEXTS]
     for layer, vectors in found.items():
-        states = [hidden(encoder, text)[layer] for text in TEXTS]
-        close(vectors, torch.stack([s[0] if pooling == "cls" else s.mean(0) for s in states]))
+        close(vectors, torch.stack([s[layer][0] if pooling == "cls" else s[layer].mean(0) for s in states]))
     close(encoder.encode(TEXTS, Taps(layers=(0,))).pooled[0], found[0])
     torch.testing.assert_close(encoder.pooled(TEXTS), encoder.encode(TEXTS).pooled[BLOCKS], atol=0, rtol=0)
 
@@ -100,10 +100,10 @@ def test_blocks_above_the_highest_tap_are_not_computed(model_type: str) -> None:
     close(found[2], expected)
 
 
-def attended(encoder: Encoder, text: Tokens, layer: int, k: int) -> list[int]:
-    """Return the positions of the k tokens that [CLS] attends to most."""
+def attended(base: Any, text: Tokens, layer: int, k: int) -> list[int]:
+    """Return the positions of the k tokens that [CLS] attends to most. `base` has eager attention."""
     with torch.no_grad():
-        attention = eager(encoder)(input_ids=torch.tensor([text.ids]), output_attentions=True).attentions
+        attention = base(input_ids=torch.tensor([text.ids]), output_attentions=True).attentions
     row = attention[layer - 1][0, :, 0].mean(0).tolist()
     places = [place for place, token in enumerate(text.ids) if token not in SPECIAL]
     return sorted(places, key=lambda place: -row[place])[:k]
@@ -112,6 +112,7 @@ def attended(encoder: Encoder, text: Tokens, layer: int, k: int) -> list[int]:
 @each("model_type", CONFIGS)
 def test_the_most_attended_tokens_come_with_their_vectors_and_gradients(model_type: str) -> None:
     encoder = made(model_type)
+    base = eager(encoder)
     taps = Taps(layers=(3,), tokens=((2, 3), (3, 9)))
     encoded = encoder.encode(TEXTS, taps)
     assert {layer: views.vectors.shape for layer, views in encoded.tokens.items()} == {2: (5, 3, 16), 3: (5, 9, 16)}
@@ -119,7 +120,7 @@ def test_the_most_attended_tokens_come_with_their_vectors_and_gradients(model_ty
     for layer, k in taps.tokens:
         views = encoded.tokens[layer]
         for i, text in enumerate(TEXTS):
-            places = attended(encoder, text, layer, k)
+            places = attended(base, text, layer, k)
             assert views.mask[i].tolist() == [n < len(places) for n in range(k)]
             expected = hidden(encoder, text)[layer][places]
             close(views.vectors[i, : len(places)], expected)
