@@ -18,6 +18,7 @@ from core.losses.simcse import simcse_loss
 from core.losses.sincere import sincere_loss
 from core.losses.supcon import supcon_loss
 from core.parameters import Value, number
+from tests.cases import each
 
 LABELS = torch.tensor([0, 0, 1, 1, 1, 2, 0])
 
@@ -132,9 +133,10 @@ def own_loss(law: ForceLaw, free: Tensor, z: Tensor, i: int, tau: float) -> Tens
     return math.log(len(chosen)) - chosen.logsumexp(0) if variant_of(law) == "in" else -chosen.mean()
 
 
-@pytest.mark.parametrize("law", LAWS.values(), ids=LAWS)
-@pytest.mark.parametrize("tau", TAUS)
-def test_coefficients_are_the_gradient_on_each_anchor(features: Tensor, law: ForceLaw, tau: float) -> None:
+@each("name", LAWS)
+@each("tau", TAUS)
+def test_coefficients_are_the_gradient_on_each_anchor(features: Tensor, name: str, tau: float) -> None:
+    law = LAWS[name]
     z = features / features.norm(dim=1, keepdim=True) if law.normalize else features
     found = batch_forces(features, LABELS, temperature=tau, law=law)
     for i in range(7):
@@ -151,10 +153,11 @@ def test_coefficients_are_the_gradient_on_each_anchor(features: Tensor, law: For
         assert float(found.losses[i]) == pytest.approx(loss.item(), rel=1e-9, abs=1e-12)
 
 
-@pytest.mark.parametrize("law", LAWS.values(), ids=LAWS)
-@pytest.mark.parametrize("tau", TAUS)
-def test_they_sum_to_the_gradient_of_the_loss_that_training_takes(features: Tensor, law: ForceLaw, tau: float) -> None:
+@each("name", LAWS)
+@each("tau", TAUS)
+def test_they_sum_to_the_gradient_of_the_loss_that_training_takes(features: Tensor, name: str, tau: float) -> None:
     """Each text is an anchor, with the gradient of its own loss, and a candidate in the losses of others."""
+    law = LAWS[name]
     z = (features / features.norm(dim=1, keepdim=True) if law.normalize else features).clone().requires_grad_()
     loss = loss_of(law, z, tau)
     (gradient,) = torch.autograd.grad(loss, z)
@@ -210,8 +213,8 @@ def test_what_makes_no_batch_is_refused(features: Tensor, given: dict[str, objec
         batch_forces(**({"features": features, "labels": LABELS, "temperature": 0.5} | given))  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("tau", TAUS)
-@pytest.mark.parametrize("variant", ["out", "in"])
+@each("tau", TAUS)
+@each("variant", ["out", "in"])
 def test_the_spread_is_that_of_a_slow_loop(features: Tensor, tau: float, variant: str) -> None:
     entropies, effective, top, losses = [], [], [], {"in": [], "out": []}
     z = [row / row.norm() for row in features]

@@ -8,7 +8,7 @@ nothing can be less precise, so both defaults must give the same digits.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -27,6 +27,7 @@ from core.losses.scl import scl_objective
 from core.losses.simcse import simcse_loss
 from core.losses.sincere import sincere_loss
 from core.losses.supcon import contrastive_coefficients, supcon_loss
+from tests.cases import each
 
 LABELS = torch.tensor([0, 0, 1, 1, 1, 1, 0, 2, 0, 1, 1, 1])  # classes of 4, 7 and 1 give targets of thirds and sixths
 PARTNERS = torch.arange(11, -1, -1)
@@ -79,15 +80,14 @@ def _path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
         monkeypatch.setattr(blockwise, "strip_height", lambda m: 5)
 
 
-@pytest.fixture
-def in_double() -> Iterator[Callable[[Callable[[], Any]], Any]]:
-    def call(function: Callable[[], Any]) -> Any:
-        torch.set_default_dtype(torch.float64)
-        return function()
-
+def in_double(function: Callable[[], Any]) -> Any:
+    """Call with float64 as torch's default precision."""
     before = torch.get_default_dtype()
-    yield call
-    torch.set_default_dtype(before)
+    torch.set_default_dtype(torch.float64)
+    try:
+        return function()
+    finally:
+        torch.set_default_dtype(before)
 
 
 VIEWS = torch.randn(12, 2, 5, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
@@ -100,8 +100,8 @@ def values(name: str, features: Tensor) -> list[Tensor]:
 
 
 @pytest.mark.usefixtures("_path")
-@pytest.mark.parametrize("name", CASES)
-def test_the_default_precision_changes_no_digit(name: str, in_double: Callable[[Callable[[], Any]], Any]) -> None:
+@each("name", CASES)
+def test_the_default_precision_changes_no_digit(name: str) -> None:
     def found() -> list[Tensor]:
         features = VIEWS.clone().requires_grad_()
         tensors = values(name, features)
@@ -116,7 +116,7 @@ def test_the_default_precision_changes_no_digit(name: str, in_double: Callable[[
 
 
 @pytest.mark.usefixtures("_path")
-@pytest.mark.parametrize("name", CASES)
+@each("name", CASES)
 def test_neither_autocast_nor_half_precision_vectors_lower_the_precision(name: str) -> None:
     for features in (VIEWS.float(), VIEWS.bfloat16()):
         expected = values(name, features.float())

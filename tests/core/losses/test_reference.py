@@ -159,18 +159,17 @@ def test_the_collapse_line_is_also_that_of_equidistant_vectors() -> None:
 
 
 @each(("loss", "shape", "parameters"), CASES[:-9])
-@each("temperature", [0.05, 0.5])
-def test_no_vectors_go_below_the_bound(loss: str, shape: str, parameters: dict[str, Any], temperature: float) -> None:
-    """Check random vectors, and vectors optimised for the lowest loss."""
+def test_no_vectors_go_below_the_bound(loss: str, shape: str, parameters: dict[str, Any]) -> None:
+    """Check random vectors, and vectors optimised for the lowest loss. A low temperature lets them come close."""
     views, mask, queue = SHAPES[shape]
     vectors = drawn(views).requires_grad_()
     given = made(vectors, mask, queue)
-    bound = lines_of(loss, given, **parameters, temperature=temperature).bound
+    bound = lines_of(loss, given, **parameters, temperature=0.05).bound
     assert bound is not None
     optimiser = torch.optim.Adam([vectors], lr=0.1)
     for _ in range(25):
         optimiser.zero_grad()
-        value = loss_of(loss, given, **parameters, temperature=temperature)
+        value = loss_of(loss, given, **parameters, temperature=0.05)
         assert value.item() >= bound.item() - 1e-9
         value.backward()
         optimiser.step()

@@ -180,8 +180,7 @@ def test_features_without_a_view_axis_have_one_view() -> None:
     assert supcon_loss(features, LABELS) == supcon_loss(features.unsqueeze(1), LABELS)
 
 
-@each("variant", VARIANTS)
-@each("reduction", ["mean", "mean_all", "sum", "none"])
+@each(("variant", "reduction"), [("out", "none"), ("in", "none"), ("out", "mean"), ("in", "mean_all")])
 def test_the_gradient_passes_gradcheck(variant: str, reduction: str) -> None:
     features = random_features(6, 2, 3).requires_grad_()
     present = torch.ones(6, 2, dtype=torch.bool)
