@@ -48,13 +48,10 @@ def events_of(draft: RunConfig, **arguments: Any) -> list[Event]:
     return run_draft(draft, **{"cache": UNTRAINED} | arguments)[2]
 
 
-@pytest.mark.parametrize("part", ["all", "last_blocks"])
-def test_a_run_at_dropout_rate_0_is_that_of_an_encoder_without_dropout(
-    draft: Draft, still_encoder: Path, part: str
-) -> None:
+def test_a_run_at_dropout_rate_0_is_that_of_an_encoder_without_dropout(draft: Draft, still_encoder: Path) -> None:
     """The head, whose dropout the rate leaves alone, is not read."""
     contrast = {"loss": "simcse", "views": [{"view": "dropout"}]}
-    given: dict[str, Any] = {"objective": {"terms": [contrast]}, "trainable": {"part": part, "blocks": 1}, "steps": 3}
+    given: dict[str, Any] = {"objective": {"terms": [contrast]}, "steps": 3}
     still = draft(**given, more=NO_FRAMES | {"encoder": {"id": str(still_encoder), "max_length": 32}})
     plain = draft(**given, more=NO_FRAMES)
     cells = [plain, apply_settings(plain, {"encoder.dropout": 0.0}), apply_settings(plain, {"encoder.dropout": 0.3})]
@@ -292,13 +289,15 @@ def test_each_phase_reports_its_own_losses_and_learning_rate(draft: Draft) -> No
     ]
 
 
+HEAD = {"part": "classifier"}
 LORA = {"part": "lora", "lora_rank": 2, "lora_alpha": 16.0}
 
 
 @pytest.mark.parametrize(
-    "first", [{"part": "all"}, {"part": "last_blocks", "blocks": 1}, LORA], ids=lambda t: t["part"]
+    ("first", "second"),
+    [({"part": "all"}, LORA), ({"part": "last_blocks", "blocks": 1}, HEAD), (LORA, HEAD), (LORA, LORA)],
+    ids=lambda t: t["part"],
 )
-@pytest.mark.parametrize("second", [{"part": "classifier"}, LORA], ids=lambda t: t["part"])
 def test_what_the_first_phase_learned_is_in_the_last_checkpoint(
     draft: Draft, tmp_path: Path, first: dict[str, Any], second: dict[str, Any]
 ) -> None:
@@ -357,7 +356,6 @@ PHASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "parts of a batch": ({"micro_batch": 3}, {"micro_batch": 5, "objective": CE_SCL}),
     "checkpointing": ({"gradient_checkpointing": True}, {"gradient_checkpointing": True, "objective": CE_SCL}),
     "adafactor": ({"optimiser": {"name": "adafactor"}}, {"optimiser": {"name": "adafactor", "learning_rate": 1e-2}}),
-    "new blocks": ({"trainable": {"reinitialised_blocks": 2}}, {}),
     "layer decay": ({"optimiser": {"layer_decay": 0.5, "classifier_learning_rate": 1e-2}},) * 2,
     "adversarial": (
         {"objective": {"terms": [{"loss": "simcse", "views": [{"view": "adversarial"}]}]}},

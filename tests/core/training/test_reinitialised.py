@@ -81,8 +81,7 @@ def test_a_stored_run_whose_second_phase_asks_for_new_blocks_goes_on_without(dra
     assert notices[-1] == "Blocks are re-initialised once, before the first step; this phase re-initialises none."
 
 
-@pytest.mark.parametrize("drawn_first", slow_but([True], [True, False]))
-@pytest.mark.parametrize("in_files", slow_but([True], [True, False]))
+@pytest.mark.parametrize(("drawn_first", "in_files"), slow_but([(True, True)], [(True, True), (False, False)]))
 def test_runs_with_and_without_new_blocks_share_a_cache_and_no_vectors(
     draft: Draft, tmp_path: Path, drawn_first: bool, in_files: bool
 ) -> None:
