@@ -33,7 +33,6 @@ RATES = {"learning_rate": 1e-6, "classifier_learning_rate": 1e-6}
 EVERY_BLOCK = {"trainable": {"part": "all"}}
 # Without dropout, because each process has its own random numbers.
 CASES: dict[str, list[dict[str, Any]]] = {
-    "ce": PRESETS["ce"].phases(EVERY_BLOCK),
     "ce-scl": PRESETS["ce-scl"].phases(EVERY_BLOCK),
     "ce-scl in parts": PRESETS["ce-scl"].phases(EVERY_BLOCK | {"micro_batch": 2}),
     "last block": PRESETS["ce-scl"].phases({"trainable": {"part": "last_blocks", "blocks": 1}}),

@@ -6,7 +6,6 @@ import copy
 from pathlib import Path
 from typing import Any
 
-import pytest
 import torch
 from torch import Tensor, nn
 from transformers import AutoModelForSequenceClassification
@@ -69,7 +68,7 @@ def is_in_head(encoder: Encoder, name: str) -> bool:
     return any(name.startswith(f"model.{path}.") for path in encoder.family.head_modules)
 
 
-@pytest.mark.parametrize("model_type", CONFIGS)
+@each("model_type", CONFIGS)
 class TestLora:
     def test_fresh_adapters_change_nothing(self, model_type: str) -> None:
         encoder = made(model_type)
@@ -114,8 +113,8 @@ class TestLora:
     def test_a_merged_model_is_a_standard_classifier(self, model_type: str, tmp_path: Path) -> None:
         encoder = with_trained_adapters(made(model_type))
         merge_adapters(encoder)
-        encoder.model.save_pretrained(tmp_path)
-        loaded = AutoModelForSequenceClassification.from_pretrained(tmp_path).eval()
+        encoder.model.save_pretrained(tmp_path / model_type)
+        loaded = AutoModelForSequenceClassification.from_pretrained(tmp_path / model_type).eval()
         assert torch.equal(outputs(Encoder(loaded, "cls")), outputs(encoder))
 
     def test_a_second_phase_with_adapters_has_fresh_ones(self, model_type: str) -> None:
@@ -200,8 +199,7 @@ def test_frozen_blocks_are_those_below_the_first_gradient(model_type: str, train
 
 
 @each("model_type", CONFIGS)
-@each("pooling", ["cls", "mean"])
-@each("trainable", [TrainableConfig(), LORA])
+@each(("pooling", "trainable"), [("cls", LORA), ("mean", TrainableConfig())])
 def test_checkpointing_keeps_every_gradient(model_type: str, pooling: Any, trainable: TrainableConfig) -> None:
     encoder = made(model_type, pooling)
     learning = apply_trainable(encoder, trainable)
