@@ -58,10 +58,9 @@ def logits(config: RunConfig, data: TaskData, path: Path) -> np.ndarray:
     "phase",
     [
         {},
-        {"trainable": {"part": "last_blocks", "blocks": 1}},
         {"trainable": {"part": "lora", "lora_rank": 2}, "optimiser": {"learning_rate": 0.02}},
     ],
-    ids=["all", "last block", "adapters"],
+    ids=["all", "adapters"],
 )
 def test_weights_take_half_the_bytes_and_predict_the_same(draft: Draft, tmp_path: Path, phase: dict[str, Any]) -> None:
     config, data, checkpoints = finished(tmp_path, draft(more=MORE, **phase))
@@ -151,7 +150,7 @@ def test_damaged_weights_raise_a_training_error(draft: Draft, tmp_path: Path) ->
         list(halve_weights(checkpoints, config, data, "cpu"))
 
 
-@pytest.mark.parametrize("part", ["all", "last_blocks", "lora"])
+@pytest.mark.parametrize("part", ["last_blocks", "lora"])
 def test_weights_in_memory_are_stored_as_those_of_a_file(
     draft: Draft, tmp_path: Path, part: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -74,9 +74,7 @@ def lowered_phase(given: RunConfig, dropout: float | None = None) -> Any:
     return phase
 
 
-@pytest.mark.parametrize(
-    "preset", ["ce-scl", "rdrop-two-stage", "token-scl", "multi-view-scl", "dropout-nt-xent-logits"]
-)
+@pytest.mark.parametrize("preset", ["rdrop-two-stage", "token-scl", "multi-view-scl"])
 def test_blocks_compute_in_bfloat16_and_norms_classifier_and_weights_in_float32(draft: Draft, preset: str) -> None:
     phase = lowered_phase(draft(more={"phases": preset_phases(preset)}))
     seen = dtypes(phase.encoder, lambda: take_steps(phase, 1))
@@ -91,9 +89,7 @@ def test_blocks_compute_in_bfloat16_and_norms_classifier_and_weights_in_float32(
     assert {p.grad.dtype for p in phase.encoder.parameters() if p.grad is not None} <= {torch.float32}
 
 
-@pytest.mark.parametrize(
-    "preset", ["ce", "ce-scl", "token-scl", "multi-layer-sentence", "rdrop-one-stage", "dscl", "simcse"]
-)
+@pytest.mark.parametrize("preset", ["ce-scl", "token-scl", "multi-layer-sentence", "rdrop-one-stage", "dscl", "simcse"])
 def test_a_step_in_bfloat16_is_one_in_float32_but_for_rounding(draft: Draft, preset: str) -> None:
     given = draft(more={"phases": preset_phases(preset)})
     torch.manual_seed(0)

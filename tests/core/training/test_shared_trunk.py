@@ -34,7 +34,7 @@ SMALL: dict[str, Any] = {
 TEMPERATURES = (0.05, 0.3, 1.0)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def prepared(draft: Draft) -> list[tuple[RunConfig, TaskData]]:
     """Three cells that differ in τ only."""
     base = apply_settings(draft(), {"preset": "ce-scl", **SMALL})
@@ -58,6 +58,12 @@ def trained(cells: list[Cell]) -> list[list[Event | Exception]]:
 
 def cells_of(prepared: list[tuple[RunConfig, TaskData]]) -> list[Cell]:
     return [Cell(config, data) for config, data in prepared]
+
+
+@pytest.fixture(scope="module")
+def together(prepared: list[tuple[RunConfig, TaskData]]) -> list[list[Event | Exception]]:
+    """Return the events of the three cells, trained once for all tests that only read them."""
+    return trained(cells_of(prepared))
 
 
 def frames_of(events: list[Any]) -> list[Frame]:
@@ -89,8 +95,7 @@ def test_threads_and_neighbours_change_no_bit(
         np.testing.assert_array_equal(ours.embeddings, theirs.embeddings)
 
 
-def test_cells_begin_equal_and_see_the_same_batches(prepared: list[tuple[RunConfig, TaskData]]) -> None:
-    together = trained(cells_of(prepared))
+def test_cells_begin_equal_and_see_the_same_batches(together: list[list[Event | Exception]]) -> None:
     first = [next(event for event in events if isinstance(event, Step)).values for events in together]
     # τ does not enter the cross-entropy, so equal weights, batches and dropout give equal first values.
     assert len({values["loss.cross_entropy"] for values in first}) == 1
@@ -119,9 +124,8 @@ def test_cells_move_in_turn(prepared: list[tuple[RunConfig, TaskData]]) -> None:
 
 
 def test_every_cell_gets_the_probe_of_the_untrained_encoder_and_no_test_score(
-    prepared: list[tuple[RunConfig, TaskData]],
+    prepared: list[tuple[RunConfig, TaskData]], together: list[list[Event | Exception]]
 ) -> None:
-    together = trained(cells_of(prepared))
     for (_config, data), events in zip(prepared, together, strict=True):
         scores = [event for event in events if isinstance(event, Evaluation)]
         assert [event.split for event in scores].count(BASELINE) == 1
