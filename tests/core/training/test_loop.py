@@ -116,26 +116,11 @@ def test_the_untrained_frame_never_delays_the_first_step(draft: Draft) -> None:
     assert again[:6] == ["Started", "Tokens", "Frame", "Evaluation", "Step", "Evaluation"]
 
 
-def test_the_untrained_frame_is_the_same_from_the_copy_and_from_the_cache(draft: Draft, tmp_path: Path) -> None:
-    cache = FolderCache(tmp_path)
-    first = next(event for event in events_of(draft(), cache=cache) if isinstance(event, Frame))
-    second = next(event for event in events_of(draft(), cache=cache) if isinstance(event, Frame))
-    assert first.step == second.step == 0
-    np.testing.assert_array_equal(first.embeddings, second.embeddings)
-    np.testing.assert_array_equal(first.logits, second.logits)
-    assert first.attention is not None
-    np.testing.assert_array_equal(first.attention, second.attention)
-
-
 def test_lambda_zero_is_cross_entropy_and_still_reports_the_contrastive_part(draft: Draft) -> None:
     for step in steps_of(events_of(draft(objective=ObjectiveConfig().with_knob("lambda", 0.0).model_dump()))):
         assert step.values["loss"] == step.values["loss.cross_entropy"]
         assert step.values["loss.supcon"] > 0
         assert "shared_cosine" not in step.values
-
-
-def test_the_same_config_gives_the_same_curve_to_the_last_bit(draft: Draft, plain: Plain) -> None:
-    assert curve(events_of(draft(), cache=None)) == curve(plain.events)
 
 
 # Resuming
