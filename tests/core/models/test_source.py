@@ -8,9 +8,8 @@ import os
 import shutil
 import subprocess
 import sys
-import threading
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Callable, Iterator
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +32,7 @@ from core.models.source import (
     verify,
 )
 from tests.cases import each
+from tests.hub_server import HubServer, _Handler
 
 ROOT = Path(__file__).resolve().parents[3]
 BERT = {
@@ -187,104 +187,23 @@ def test_without_a_network_a_hub_name_gives_one_sentence(
     assert BUNDLED in str(caught.value)
 
 
-COMMIT = "0123456789abcdef0123456789abcdef01234567"
-
-
-class FakeHub(ThreadingHTTPServer):
-    """A minimal Hub: a model's state, its file list and its files, from a folder per repository."""
-
-    daemon_threads = True
-
-    def __init__(self, folder: Path) -> None:
-        super().__init__(("127.0.0.1", 0), _Answers)
-        self.folder = folder
-        self.fetched: list[str] = []
-        self.trouble: str | None = None
-
-    @property
-    def address(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}"
-
-
-class _Answers(BaseHTTPRequestHandler):
-    server: FakeHub
-
-    def do_HEAD(self) -> None:
-        self.do_GET()
-
-    def do_GET(self) -> None:
-        path = self.path.split("?")[0].strip("/")
-        if self.server.trouble == "hangs up":
-            self.close_connection = True
-            return
-        if self.server.trouble == "login page":
-            self._send(200, b"<html>Welcome to the hotel</html>", {"Content-Type": "text/html"})
-        elif self.server.trouble == "down":
-            self._send(500, b"")
-        elif self.server.trouble == "gated":
-            self._send(403, b"", {"X-Error-Code": "GatedRepo"})
-        elif path.startswith("api/models/"):
-            self._describe(*path.removeprefix("api/models/").split("/")[:3])
-        else:
-            owner, name, _, _, *file = path.split("/")
-            self._send_file(f"{owner}/{name}", "/".join(file))
-
-    def _describe(self, owner: str, name: str, what: str = "") -> None:
-        folder = self.server.folder / owner / name
-        if not folder.is_dir():
-            self._send(404, b"", {"X-Error-Code": "RepoNotFound"})
-            return
-        files = [f for f in sorted(folder.iterdir()) if f.is_file()]
-        tree = [{"type": "file", "path": f.name, "size": f.stat().st_size, "oid": _digest(f)} for f in files]
-        found: Any = tree if what == "tree" else {"id": f"{owner}/{name}", "sha": COMMIT, "siblings": []}
-        self._send(200, json.dumps(found).encode(), {"Content-Type": "application/json"})
-
-    def _send_file(self, repository: str, name: str) -> None:
-        file = self.server.folder / repository / name
-        if not file.parent.is_dir():
-            self._send(404, b"", {"X-Error-Code": "RepoNotFound"})
-        elif not file.is_file():
-            self._send(404, b"", {"X-Error-Code": "EntryNotFound"})
-        else:
-            if self.command == "GET":
-                self.server.fetched.append(name)
-            self._send(200, file.read_bytes(), {"ETag": f'"{_digest(file)}"', "X-Repo-Commit": COMMIT})
-
-    def _send(self, status: int, body: bytes, headers: dict[str, str] | None = None) -> None:
-        self.send_response(status)
-        for name, value in ((headers or {}) | {"Content-Length": str(len(body))}).items():
-            self.send_header(name, value)
-        self.end_headers()
-        if self.command == "GET":
-            self.wfile.write(body)
-
-    def log_message(self, format: str, *args: Any) -> None:
-        pass
-
-
-def _digest(file: Path) -> str:
-    return hashlib.sha1(file.read_bytes()).hexdigest()
-
-
 @pytest.fixture
-def hub(tmp_path: Path, tiny_encoder: Path) -> Iterator[FakeHub]:
+def hub(tiny_encoder: Path) -> Iterator[HubServer]:
     """Yield a Hub of tests/tiny with safe weights, a .bin and a script, tests/old with a .bin only, and tests/gpt."""
-    folder = tmp_path / "hub" / "tests"
-    shutil.copytree(tiny_encoder, folder / "tiny")
-    (folder / "tiny" / "pytorch_model.bin").write_bytes(b"unsafe")
-    (folder / "tiny" / "modeling.py").write_text("raise SystemExit")
-    shutil.copytree(tiny_encoder, folder / "old", ignore=shutil.ignore_patterns("*.safetensors"))
-    (folder / "old" / "pytorch_model.bin").write_bytes(b"old weights")
-    (folder / "gpt").mkdir()
-    written(folder / "gpt" / "config.json", BERT | {"model_type": "gpt2"})
-    (folder / "gpt" / "model.safetensors").write_bytes(b"large")
-    server = FakeHub(tmp_path / "hub")
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    yield server
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    tiny = {path.name: path.read_bytes() for path in tiny_encoder.iterdir()}
+    old = {name: content for name, content in tiny.items() if not name.endswith(".safetensors")}
+    gpt = {"config.json": json.dumps(BERT | {"model_type": "gpt2"}).encode(), "model.safetensors": b"large"}
+    with HubServer() as server:
+        server.add("model", "tests/tiny", tiny | {"pytorch_model.bin": b"unsafe", "modeling.py": b"raise SystemExit"})
+        server.add("model", "tests/old", old | {"pytorch_model.bin": b"old weights"})
+        server.add("model", "tests/gpt", gpt)
+        yield server
+
+
+def fetched(hub: HubServer) -> list[str]:
+    """Return the files whose content was sent, in their order."""
+    sent = [one.path for one in hub.served if one.method == "GET" and one.status == HTTPStatus.OK]
+    return [path.split("/resolve/")[1].partition("/")[2] for path in sent if "/resolve/" in path]
 
 
 ASKING = """
@@ -311,57 +230,65 @@ def asked(address: str, tmp_path: Path, function: str, name: str) -> dict[str, s
     return answer
 
 
+# Responses to every request.
+TROUBLES: dict[str, Callable[[_Handler], None]] = {
+    "gated": lambda handler: handler._error(HTTPStatus.FORBIDDEN, "GatedRepo"),
+    "down": lambda handler: handler._error(HTTPStatus.INTERNAL_SERVER_ERROR, None),
+    "hangs up": lambda handler: setattr(handler, "close_connection", True),
+    "login page": lambda handler: handler._send(HTTPStatus.OK, b"<html>Welcome</html>", {"Content-Type": "text/html"}),
+}
+
+
 class TestHub:
-    def test_the_shape_costs_one_small_file(self, hub: FakeHub, tmp_path: Path) -> None:
-        answer = asked(hub.address, tmp_path, "encoder_shape", "tests/tiny")
+    def test_the_shape_costs_one_small_file(self, hub: HubServer, tmp_path: Path) -> None:
+        answer = asked(hub.endpoint, tmp_path, "encoder_shape", "tests/tiny")
         assert "hidden_size=16" in answer["found"]
-        assert hub.fetched == ["config.json"]
+        assert fetched(hub) == ["config.json"]
 
-    def test_safe_weights_are_fetched_and_neither_pickles_nor_code(self, hub: FakeHub, tmp_path: Path) -> None:
-        folder = Path(asked(hub.address, tmp_path, "encoder_folder", "tests/tiny")["found"])
-        original = hub.folder / "tests" / "tiny"
-        expected = {f.name for f in original.iterdir()} - {"pytorch_model.bin", "modeling.py"}
+    def test_safe_weights_are_fetched_and_neither_pickles_nor_code(
+        self, hub: HubServer, tiny_encoder: Path, tmp_path: Path
+    ) -> None:
+        folder = Path(asked(hub.endpoint, tmp_path, "encoder_folder", "tests/tiny")["found"])
+        expected = {f.name for f in tiny_encoder.iterdir()}
         assert {f.name for f in folder.iterdir()} == expected
-        assert (folder / "model.safetensors").read_bytes() == (original / "model.safetensors").read_bytes()
-        assert sorted(hub.fetched) == sorted(expected)
+        assert (folder / "model.safetensors").read_bytes() == (tiny_encoder / "model.safetensors").read_bytes()
+        assert sorted(fetched(hub)) == sorted(expected)
 
-    def test_an_old_encoder_has_its_bin_file_fetched(self, hub: FakeHub, tmp_path: Path) -> None:
-        folder = Path(asked(hub.address, tmp_path, "encoder_folder", "tests/old")["found"])
+    def test_an_old_encoder_has_its_bin_file_fetched(self, hub: HubServer, tmp_path: Path) -> None:
+        folder = Path(asked(hub.endpoint, tmp_path, "encoder_folder", "tests/old")["found"])
         assert (folder / "pytorch_model.bin").read_bytes() == b"old weights"
         assert not has_safe_weights(folder)
 
-    def test_the_weights_of_an_unsupported_encoder_are_not_fetched(self, hub: FakeHub, tmp_path: Path) -> None:
-        assert "is of the type 'gpt2'" in asked(hub.address, tmp_path, "encoder_folder", "tests/gpt")["refused"]
-        assert hub.fetched == ["config.json"]
+    def test_the_weights_of_an_unsupported_encoder_are_not_fetched(self, hub: HubServer, tmp_path: Path) -> None:
+        assert "is of the type 'gpt2'" in asked(hub.endpoint, tmp_path, "encoder_folder", "tests/gpt")["refused"]
+        assert fetched(hub) == ["config.json"]
 
-    def test_what_was_fetched_once_is_found_without_a_network(self, hub: FakeHub, tmp_path: Path) -> None:
-        fetched = asked(hub.address, tmp_path, "encoder_folder", "tests/tiny")
-        assert asked("http://127.0.0.1:1", tmp_path, "encoder_folder", "tests/tiny") == fetched
+    def test_what_was_fetched_once_is_found_without_a_network(self, hub: HubServer, tmp_path: Path) -> None:
+        first = asked(hub.endpoint, tmp_path, "encoder_folder", "tests/tiny")
+        assert asked("http://127.0.0.1:1", tmp_path, "encoder_folder", "tests/tiny") == first
         assert "hidden_size=16" in asked("http://127.0.0.1:1", tmp_path, "encoder_shape", "tests/tiny")["found"]
 
-    def test_a_tokenizer_costs_the_small_files_once(self, hub: FakeHub, tmp_path: Path) -> None:
-        fetched = asked(hub.address, tmp_path, "tokenizer_folder", "tests/tiny")
-        small = (hub.folder / "tests" / "tiny").glob("*.json")
-        assert sorted(hub.fetched) == sorted(file.name for file in small)
-        assert asked("http://127.0.0.1:1", tmp_path, "tokenizer_folder", "tests/tiny") == fetched
+    def test_a_tokenizer_costs_the_small_files_once(self, hub: HubServer, tiny_encoder: Path, tmp_path: Path) -> None:
+        first = asked(hub.endpoint, tmp_path, "tokenizer_folder", "tests/tiny")
+        assert sorted(fetched(hub)) == sorted(file.name for file in tiny_encoder.glob("*.json"))
+        assert asked("http://127.0.0.1:1", tmp_path, "tokenizer_folder", "tests/tiny") == first
 
-    def test_its_own_pooling_costs_two_small_files_once(self, hub: FakeHub, tmp_path: Path) -> None:
-        tiny = hub.folder / "tests" / "tiny"
-        (tiny / "1_Pooling").mkdir()
-        (tiny / "1_Pooling" / "config.json").write_text('{"pooling_mode_mean_tokens": true}')
-        (tiny / "modules.json").write_text('[{"path": "1_Pooling", "type": "sentence_transformers.models.Pooling"}]')
-        assert asked(hub.address, tmp_path, "own_pooling", "tests/tiny") == {"found": "mean"}
-        assert hub.fetched == ["modules.json", "1_Pooling/config.json"]
+    def test_its_own_pooling_costs_two_small_files_once(self, hub: HubServer, tmp_path: Path) -> None:
+        modules = b'[{"path": "1_Pooling", "type": "sentence_transformers.models.Pooling"}]'
+        pooling = b'{"pooling_mode_mean_tokens": true}'
+        hub.add("model", "tests/tiny", {"modules.json": modules, "1_Pooling/config.json": pooling})
+        assert asked(hub.endpoint, tmp_path, "own_pooling", "tests/tiny") == {"found": "mean"}
+        assert fetched(hub) == ["modules.json", "1_Pooling/config.json"]
         assert asked("http://127.0.0.1:1", tmp_path, "own_pooling", "tests/tiny") == {"found": "mean"}
-        assert asked(hub.address, tmp_path, "own_pooling", "tests/old") == {"found": "cls"}
+        assert asked(hub.endpoint, tmp_path, "own_pooling", "tests/old") == {"found": "cls"}
 
-    def test_a_config_file_alone_is_no_encoder_without_a_network(self, hub: FakeHub, tmp_path: Path) -> None:
-        asked(hub.address, tmp_path, "encoder_shape", "tests/tiny")
+    def test_a_config_file_alone_is_no_encoder_without_a_network(self, hub: HubServer, tmp_path: Path) -> None:
+        asked(hub.endpoint, tmp_path, "encoder_shape", "tests/tiny")
         answer = asked("http://127.0.0.1:1", tmp_path, "encoder_folder", "tests/tiny")
         assert "is not on this machine and the Hub cannot be reached" in answer.get("refused", str(answer))
 
-    def test_an_unknown_name_is_refused(self, hub: FakeHub, tmp_path: Path) -> None:
-        answer = asked(hub.address, tmp_path, "encoder_shape", "tests/nothing")
+    def test_an_unknown_name_is_refused(self, hub: HubServer, tmp_path: Path) -> None:
+        answer = asked(hub.endpoint, tmp_path, "encoder_shape", "tests/nothing")
         assert answer["refused"] == "Encoder 'tests/nothing' does not exist on the Hub: check the name."
 
     @pytest.mark.parametrize(
@@ -375,9 +302,9 @@ class TestHub:
         ],
     )
     def test_trouble_on_the_hub_gives_one_sentence(
-        self, hub: FakeHub, tmp_path: Path, function: str, trouble: str, part: str
+        self, hub: HubServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, function: str, trouble: str, part: str
     ) -> None:
-        hub.trouble = trouble
-        answer = asked(hub.address, tmp_path, function, "tests/tiny")
+        monkeypatch.setattr(_Handler, "_answer", TROUBLES[trouble])
+        answer = asked(hub.endpoint, tmp_path, function, "tests/tiny")
         assert part in answer["refused"]
         check_sentence(EncoderError(answer["refused"]))
