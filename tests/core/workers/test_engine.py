@@ -216,14 +216,6 @@ def test_a_run_of_two_phases_takes_a_knob_of_a_term_and_resumes_in_its_second_ph
         assert (reported["phase"], losses) == (1 if step <= 6 else 2, expected)
 
 
-def test_runs_wait_for_a_slot_and_the_worker_itself_starts_the_next(engine: Engine, draft: Any) -> None:
-    first, second = engine.submit(draft(steps=100)), engine.submit(draft())
-    assert engine.store.run(second).status == Status.QUEUED
-    # From here on, only the warm process dispatches.
-    wait_until(engine.store, second, lambda r: r.status == Status.FINISHED)
-    assert engine.store.run(first).status == Status.FINISHED
-
-
 def test_a_killed_worker_reads_interrupted_and_resumes_on_the_same_curve(engine: Engine, draft: Any) -> None:
     made = draft(steps=120, more={"checkpoint": {"every_steps": 20}, "probe": {"frame_steps": [30, 60]}})
     whole = engine.submit(made)
@@ -253,11 +245,13 @@ def test_a_killed_worker_reads_interrupted_and_resumes_on_the_same_curve(engine:
 def test_a_failed_run_says_why_and_lets_the_next_one_start(
     engine: Engine, draft: Any, small_csv: Path, tmp_path: Path
 ) -> None:
+    """Submit three runs at once for one slot. Each worker starts the next run."""
     path = tmp_path / "rows.csv"
     path.write_bytes(small_csv.read_bytes())
     blocker = engine.submit(draft(steps=100))
     failing = engine.submit(draft(task={"path": str(path)}))
     following = engine.submit(draft())
+    assert engine.store.run(following).status == Status.QUEUED
     path.write_text("text,label\nother rows,a\nmore,b\nand more,a\nagain,b\nlast,a\nreally,b\nyes,a\nno,b\n")
     content_hash = engine.store.run(failing).config.task.content_hash
     assert content_hash is not None
