@@ -374,12 +374,9 @@ def test_the_middle_level_is_the_reference_unless_the_draft_has_one(draft: Draft
     assert reference_level(other, 0) == 1
 
 
-@pytest.mark.parametrize(
-    ("surface_values", "full", "expected"),
-    [((1, 2, 3, 4, 5), (2, 4, 6, 8, 9), 1.0), ((1, 2, 3, 4, 5), (5, 4, 3, 2, 1), -1.0), ((1, 2, 3), (1, 2, 3), None)],
-)
-def test_the_agreement_of_ranks(surface_values: Sequence[float], full: Sequence[float], expected: float | None) -> None:
-    assert rank_correlation(surface_values, full) == (None if expected is None else pytest.approx(expected))
+def test_fewer_than_five_cells_have_no_rank_correlation() -> None:
+    assert rank_correlation((1, 2, 3, 4, 5), (2, 4, 6, 8, 9)) == pytest.approx(1.0)
+    assert rank_correlation((1, 2, 3, 4), (1, 2, 3, 4)) is None
 
 
 def test_an_effect_is_shown_if_its_interval_leaves_zero_out() -> None:

@@ -16,7 +16,7 @@ from core.workers import job_kinds as kinds
 from tests.core.workers.watching import processes_on
 
 PROGRAM = Path(__file__).with_name("program.py")
-OWN = ("count", "wait", "turn", "keep", "refuse", "stumble", "vanish", "nice", "hub", "translate")
+OWN = ("count", "wait", "turn", "keep", "hub", "translate")
 WARM = {"look": "one", "step": "one", "sleep": "one", "fail": "one", "trip": "one", "die": "one", "look_too": "two"}
 
 

@@ -112,10 +112,7 @@ def step(request: Json, folder: Path, progress: Progress) -> Json:
     return {"pid": os.getpid(), "steps": steps}
 
 
-KINDS = {
-    name: f"__main__:{name}"
-    for name in ("count", "wait", "turn", "keep", "refuse", "stumble", "vanish", "look", "step")
-} | {
+KINDS = {name: f"__main__:{name}" for name in ("count", "wait", "turn", "keep", "look", "step")} | {
     "look_too": "__main__:look",
     "sleep": "__main__:wait",
     "fail": "__main__:refuse",

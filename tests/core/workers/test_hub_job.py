@@ -57,18 +57,6 @@ class TestHub:
         again = wait_until(found, found.start("hub", TINY | {"name": "Other"}, "Other"), ended)
         assert again.result == reported | {"was_here": True}
 
-    def test_a_request_that_cannot_be_met_fails_with_one_sentence(self, found: Jobs) -> None:
-        wrong, unknown = (
-            found.start("hub", TINY | more, "Tiny") for more in ({"max_rows": 1}, {"repository": "acme/none"})
-        )
-        assert str(wait_until(found, wrong, ended).message).startswith("max_rows = 1 cannot be used")
-        record = wait_until(found, unknown, ended)
-        assert (record.status, str(record.message)) == (
-            "failed",
-            "Data set 'acme/none' does not exist on the Hub, or is private: check the name, or set HF_TOKEN.",
-        )
-        assert TaskLibrary(found.folder).tasks() == []
-
     @pytest.mark.slow
     def test_rows_that_make_no_task_are_not_kept(self, found: Jobs, hub: HubServer) -> None:
         columns = {"text": [f"text {i}" for i in range(26)]}
@@ -106,12 +94,9 @@ class TestHub:
             assert ("Ask for more rows, or choose" in str(record.message)) == ("max_rows" in more)
         assert not (found.folder / "tasks").exists()
 
-    @pytest.mark.parametrize("name", [" ", "n" * 81])
-    def test_a_name_that_is_none_is_refused_before_anything_is_asked(
-        self, store_folder: Path, hub: HubServer, name: str
-    ) -> None:
+    def test_a_name_that_is_none_is_refused_before_anything_is_asked(self, store_folder: Path, hub: HubServer) -> None:
         with pytest.raises(ConfigError, match=r"^name = "):
-            job(TINY | {"name": name}, store_folder, lambda *_: None)
+            job(TINY | {"name": " "}, store_folder, lambda *_: None)
         assert hub.served == []
 
     @pytest.mark.slow

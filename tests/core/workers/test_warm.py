@@ -25,7 +25,6 @@ from core.store.work import LOADING, RUNS
 from core.workers import Jobs, LocalEngine, processes
 from core.workers import job_kinds as kinds
 from core.workers.processes import NICENESS, ONE_THREAD, PATIENT
-from core.workers.warm import CODE_POLL_S
 from tests.cases import slow_but
 from tests.core.workers.conftest import PROGRAM
 from tests.core.workers.watching import ended, is_gone, only_process_on, process_of, processes_on, wait_for, wait_until
@@ -121,7 +120,7 @@ class TestOneProcess:
             identity = str(to_json(liveness_of(starter.pid)))
             idle = psutil.Popen([sys.executable, str(PROGRAM), "--warm", str(own_jobs.folder), "one", identity])
             wait_for(lambda: (named := table.warm_process("one")) is not None and named.doing == "")
-            time.sleep(2 * CODE_POLL_S)
+            time.sleep(1.0)  # the program looks for its starter every 0.2 s
             assert idle.is_running()
             starter.kill()
         assert idle.wait(timeout=30) == 0
