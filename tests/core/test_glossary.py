@@ -16,15 +16,6 @@ def test_no_two_are_called_alike() -> None:
     assert len({term.title for term in GLOSSARY.values()}) == len(GLOSSARY)
 
 
-def test_what_a_beginner_asks_first_comes_first() -> None:
-    words = ["encoder", "fine_tuning", "batch", "dropout", "cosine_similarity", "softmax", "nat", "contrastive_loss"]
-    assert list(GLOSSARY)[: len(words)] == words
-
-
-def test_a_negative_is_not_a_bad_review() -> None:
-    assert "not the label “negative” of a film review" in GLOSSARY["negative"].sentence
-
-
 def test_the_page_in_docs_has_the_terms_of_the_app() -> None:
     page = (PICTURES.parents[1] / "docs" / "glossary.md").read_text(encoding="utf-8")
     assert page == as_markdown()  # else `make glossary`

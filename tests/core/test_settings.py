@@ -56,6 +56,8 @@ def test_the_key_of_admins_is_not_printed(file: Path) -> None:
         ("shared = maybe", "give a TOML file"),
         ("visitor_running = 0", "SCL_VISITOR_RUNNING = 0 cannot be used"),
         ('engine = "ray://head:10001"', "give local, auto, or HOST:PORT of a Ray cluster's head"),
+        ('engine = "head"', "give local, auto, or HOST:PORT"),
+        ('engine = "head:port"', "give local, auto, or HOST:PORT"),
         ("ray_cpus = -1", "SCL_RAY_CPUS = -1 cannot be used"),
     ],
 )

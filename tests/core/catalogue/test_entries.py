@@ -72,11 +72,6 @@ def test_every_loss_has_a_symbol_of_its_own() -> None:
     assert len({entry.symbol for entry in LOSSES.values()}) == len(LOSSES)
 
 
-def test_what_others_compute_is_said_where_they_differ() -> None:
-    for name in ("cross_entropy", "supcon", "dscl", "simcse", "rdrop"):
-        assert LOSSES[name].others_compute
-
-
 @each("name", ["blur", "", "SUPCON", None, [], {}])
 def test_an_unknown_name_is_answered_with_those_that_exist(name: object) -> None:
     with pytest.raises(ConfigError, match=r"^loss = .* choose one of cross_entropy, supcon"):
@@ -93,12 +88,3 @@ def test_views_read_the_text_again_but_for_masks_and_layers_and_change_it_but_fo
     assert {name for name, entry in VIEWS.items() if entry.runs_encoder} == READ_AGAIN
     assert VIEWS.keys() - READ_AGAIN == {"head_dropout", "layers"}
     assert {name for name, entry in VIEWS.items() if entry.changes_input} == READ_AGAIN - {"dropout"}
-
-
-def test_the_published_rates_are_the_defaults() -> None:
-    rates = {name: p.default for name, entry in VIEWS.items() for p in entry.parameters if p.name == "rate"}
-    assert rates == {
-        "head_dropout": 0.1, "eda": 0.1, "token_cutoff": 0.15, "feature_cutoff": 0.2, "embedding_dropout": 0.2,
-    }  # fmt: skip
-    (epsilon,) = VIEWS["adversarial"].parameters
-    assert epsilon.default == 0.01

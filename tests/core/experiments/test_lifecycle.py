@@ -53,18 +53,6 @@ def test_a_run_whose_knobs_were_turned_is_another(experiments: Here, engine: Ins
     assert turned not in {run.run_id for run in experiments.table.runs(experiment_id)}
 
 
-def test_runs_of_an_experiment_wait_behind_those_of_people(
-    experiments: Here, engine: InstantEngine, design: Make
-) -> None:
-    engine.holding = True
-    experiments.begin(design())
-    by_hand = engine.submit(apply_settings(design().base, {"steps": 3}))
-    engine.holding = False
-    engine.dispatch()
-    assert engine.carried_out[0] == by_hand
-    assert len(engine.carried_out) == 5
-
-
 def test_what_cannot_run_at_all_creates_nothing(experiments: Here, design: Make) -> None:
     lost = apply_settings(design().base, {"task.path": "lost.csv"})
     with pytest.raises(TaskError, match=r"lost\.csv"):

@@ -12,16 +12,14 @@ import pytest
 
 from core.errors import ConfigError, RunNotFoundError, StoreError
 from core.settings import settings
-from core.store import Liveness, Status, Store, budget
+from core.store import Status, Store, budget
 from core.store.budget import GB, dropped_sentence, keep_within, missing_sentence, over_budget_sentence, reading_weights
-from core.store.liveness import boot_id, host_name
 from tests.core.store.test_sizes import FILES, fill, walked
-from tests.core.store.test_store import claimed, config
+from tests.core.store.test_store import DEAD, claimed, config
 
 ROOT = Path(__file__).resolve().parents[3]
 WEIGHTS, SNAPSHOTS, REST = 1000, 500, 75
 WHOLE = WEIGHTS + SNAPSHOTS + REST
-DEAD = Liveness(host_name(), boot_id(), pid=2**22 - 1, started_at=1.0)
 
 
 def ended(store: Store, status: Status = Status.FINISHED, *, at: float = 0.0) -> str:

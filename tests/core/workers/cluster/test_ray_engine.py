@@ -195,13 +195,6 @@ def test_a_cluster_that_does_not_answer_is_named_on_the_runs_that_wait(
     assert str(run.message) == f"The Ray cluster at {address} does not answer (Connection refused)."
 
 
-@pytest.mark.parametrize("address", ["remote", "ray://head:10001", "head", "head:port"])
-def test_an_engine_that_does_not_exist_is_refused(address: str, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SCL_ENGINE", address)
-    with pytest.raises(ConfigError, match="give local, auto, or HOST:PORT"):
-        build_engine(store)
-
-
 def test_without_ray_the_setting_says_how_to_get_it(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SCL_ENGINE", "head:6379")
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
