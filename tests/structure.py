@@ -26,6 +26,14 @@ def sources(*folders: str) -> Iterator[tuple[str, ast.Module]]:
             yield path.relative_to(ROOT).as_posix(), ast.parse(path.read_text(encoding="utf-8"))
 
 
+def statements(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield a module and every statement in it. Expressions, most of its nodes, are left out."""
+    yield node
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.stmt | ast.ExceptHandler | ast.match_case):
+            yield from statements(child)
+
+
 def sizes() -> list[tuple[str, int, int]]:
     """Return folder, files and lines of code, for the top folders and their direct subfolders."""
     found: dict[str, list[int]] = defaultdict(list)

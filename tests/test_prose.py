@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from functools import cache
 
 from tests.catalogues import ROOT, code_messages
+from tests.structure import statements
 
 FOLDERS = ("core", "pages", "benchmarks", "tests")
 OPENER = re.compile(r"(What|Which|Whether|How|Where|Who|Of|As|That|Have)\b(?![^.:;]*\?)")
@@ -19,7 +20,7 @@ def docstrings() -> list[tuple[str, str]]:
     """Return the file, line and text of every docstring."""
     found = []
     for path in [ROOT / "app.py", *(file for folder in FOLDERS for file in (ROOT / folder).rglob("*.py"))]:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in statements(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
                 text = ast.get_docstring(node)
                 if text is not None:

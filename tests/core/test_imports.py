@@ -10,6 +10,8 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 
+from tests.structure import statements
+
 ROOT = Path(__file__).resolve().parents[2]
 CORE = sorted((ROOT / "core").rglob("*.py"))
 APP = [ROOT / "app.py", *sorted((ROOT / "pages").rglob("*.py"))]
@@ -101,7 +103,7 @@ HEAVY = [
 def imports(path: Path) -> tuple[str, ...]:
     """Return the dotted names of all imports of a file, also inside functions."""
     found: list[str] = []
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in statements(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             found += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):

@@ -257,7 +257,7 @@ def test_a_job_makes_the_runs_and_real_workers_carry_them_out(store: Store, desi
 
 
 def test_the_first_run_begins_before_the_job_that_makes_the_others(
-    store: Store, engine: InstantEngine, design: Make, monkeypatch: pytest.MonkeyPatch
+    engine: InstantEngine, design: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Experiments, "fill", lambda *_: None)
     experiments = Experiments(engine)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from core.config.edit import apply_settings
@@ -54,7 +52,7 @@ def test_it_measures_the_last_frame_of_runs_that_are_not_measured_for_the_table(
         assert found.cells[0].scores[row.seed] == expected
 
 
-def test_a_frame_that_is_damaged_costs_its_run_alone(trained: tuple[Store, str], tmp_path: Path) -> None:
+def test_a_frame_that_is_damaged_costs_its_run_alone(trained: tuple[Store, str]) -> None:
     store, experiment_id = trained
     run_id = str(ExperimentTable(store.folder).runs(experiment_id)[0].run_id)
     for path in store.run_folder(run_id).glob("frame-*"):

@@ -7,7 +7,6 @@ import math
 from typing import Any
 
 import numpy as np
-import plotly.graph_objects as go
 import pytest
 
 from core.figures.template import Figure
@@ -23,15 +22,11 @@ from core.figures.words import (
 )
 from core.representation.attention import RankAgreement
 from tests.cases import each
+from tests.core.figures.test_bars import check
 
 HOSTILE = ['<img src=x onerror="alert(1)">', "<b>\"'&", "w" * 2000, "👩‍👩‍👧", "رائع", "%{x}", "这部电影"]
 AGREEMENT = RankAgreement(0.25, -0.5, 4)
 NAMES = ("before", "after")
-
-
-def check(figure: Figure) -> None:
-    assert json.loads(json.dumps(figure, allow_nan=False)) == figure
-    go.Figure(figure)
 
 
 def heatmap(words: list[str], weights: object, **more: Any) -> Figure:

@@ -134,7 +134,7 @@ def run_program(code: str, *arguments: object) -> subprocess.Popen[str]:
     return subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 
-def test_weights_of_a_run_that_is_gone_cannot_be_read(store: Store, tmp_path: Path) -> None:
+def test_weights_of_a_run_that_is_gone_cannot_be_read(store: Store) -> None:
     with pytest.raises(RunNotFoundError), reading_weights(store, "abcdefghijkm"):
         pass
     run_id = store.create(config())  # its folder does not exist yet

@@ -130,8 +130,6 @@ def test_a_branch_without_a_change_equals_its_parent_to_the_last_bit(
 
 CHANGES: dict[str, dict[str, Any]] = {
     "τ": {"turns": {"temperature": 0.05}},
-    "λ": {"turns": {"lambda": 0.2}},
-    "rate": {"turns": {RATE: 0.1}},
     "sampler": {"sampler": "class_balanced"},
     "loss": {"objective": "rdrop-one-stage"},
     "all": {"objective": "dscl", "turns": {RATE: 0.1, "temperature": 0.05}, "sampler": "class_balanced"},
@@ -166,9 +164,7 @@ def test_a_branch_between_two_kept_states_repeats_the_steps_since_the_first(
 
 
 @pytest.mark.parametrize("kept", slow_but([False], [True, False]))
-def test_a_branch_needs_nothing_of_a_parent_that_is_deleted(
-    kept: bool, store: Store, draft: Any, parent_of: Callable[..., str]
-) -> None:
+def test_a_branch_needs_nothing_of_a_parent_that_is_deleted(kept: bool, store: Store, draft: Any) -> None:
     parent = train(store, parent_draft(draft, seed=1))
     expected = curve(store, parent)
     engine = LocalEngine(store, slots=range(1))
@@ -243,9 +239,7 @@ def test_a_branch_counts_as_a_run_of_the_visitor_who_starts_it(
     engine.stop(made)
 
 
-def test_a_branch_is_never_taken_for_a_run_of_an_experiment(
-    store: Store, draft: Any, parent_of: Callable[..., str]
-) -> None:
+def test_a_branch_is_never_taken_for_a_run_of_an_experiment(store: Store, parent_of: Callable[..., str]) -> None:
     parent = store.run(parent_of())
     made = train(store, branch_of(store, parent.id))
     assert store.run(made).config.model_copy(update={"branch": None, "name": ""}) == parent.config
