@@ -102,12 +102,6 @@ def test_every_measure_has_its_line() -> None:
     assert sorted(drawn_lines.values()) == pytest.approx(sorted(values.values()))
 
 
-def test_a_long_run_is_thinned_and_keeps_its_ends() -> None:
-    line = trace_named(drawn(made_steps(5_000)), "total")
-    assert len(line["x"]) == len(line["y"]) == MAX_CURVE_POINTS
-    assert (line["x"][0], line["x"][-1]) == (1, 5_000)
-
-
 def test_a_value_that_is_no_number_leaves_a_gap() -> None:
     steps = [Step(1, {"loss": math.nan}), Step(2, {"loss": 0.5}), Step(3, {"loss": math.inf})]
     assert trace_named(drawn(steps), "total")["y"] == [None, 0.5, None]
