@@ -48,10 +48,7 @@ def start_card(engine: Engine) -> None:
             steps=STEPS,
             rows=TRAIN_ROWS,
         )
-        with st.container(horizontal=True):
-            st.markdown(f"**{title}**  \n{about}", width="stretch")
-            query = {"view": "file"}
-            st.page_link("pages/data.py", label=_("Add your own data"), icon=":material/add:", query_params=query)
+        st.markdown(f"**{title}**  \n{about}")
         labels = task_names({task.id: task for task in reads.own_tasks().values() if task.kind == "classes"})
         named = Experiments.SURFACE.choice(labels, next(iter(labels)))
         with st.container(horizontal=True, vertical_alignment="bottom"):
@@ -87,6 +84,8 @@ def start_card(engine: Engine) -> None:
                     Experiments.SURFACE.forget()
                     Experiments.EXPERIMENT.put(open_experiments(engine).begin(design, visitor().id))
                     st.rerun()
+            query = {"view": "file"}
+            st.page_link("pages/data.py", label=_("Add your own data"), icon=":material/add:", query_params=query)
 
 
 def draw_findings(
