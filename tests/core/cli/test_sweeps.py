@@ -15,8 +15,9 @@ from core.experiments.lifecycle import Experiments, make_runs
 from core.experiments.protocols.registry import PROTOCOLS
 from core.store import ExperimentTable, Store, TaskLibrary
 from core.workers import LocalEngine
+from tests.cases import each
 from tests.core.cli.test_main import run
-from tests.core.experiments.instant import InstantEngine, right
+from tests.core.experiments.instant import InstantEngine, ScoredEngine, right
 
 __all__ = ["run"]
 Run = Callable[..., tuple[int, str, str]]
@@ -77,7 +78,7 @@ class TestSweep:
         assert found["cells"][1]["scores"] == {str(seed): (14 + seed % 3) / 20 for seed in range(6)}
         assert len(Store(store).runs()) == 12
 
-    @pytest.mark.parametrize("suffix", ["csv", "md", "tex", "html"])
+    @each("suffix", ["csv", "md", "tex", "html"])
     def test_the_table_is_written_by_the_files_ending(self, run: Run, file: Path, tmp_path: Path, suffix: str) -> None:
         target = tmp_path / f"table.{suffix}"
         assert run("sweep", str(file), "--output", str(target))[0] == 0
@@ -205,7 +206,11 @@ def test_experiments_are_listed_shown_renamed_and_stopped(run: Run, file: Path) 
 
 
 class TestSurface:
-    def test_cells_are_trained_and_described(self, run: Run, draft: Callable[..., RunConfig], tmp_path: Path) -> None:
+    @pytest.mark.usefixtures("instant")
+    def test_cells_are_scored_and_described(
+        self, run: Run, draft: Callable[..., RunConfig], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(LocalEngine, "dispatch", lambda self: ScoredEngine(self.store, right).dispatch())
         task, encoder = draft().task.path, draft().encoder.id
         given = ["surface", "--task", str(task), "--set", f"encoder.id={encoder}", "--set", "encoder.max_length=32"]
         given += ["--set", "batch_size=8", "--x", "temperature=0.1,0.5", "--y", "lambda=0.2,0.8", "--json"]
