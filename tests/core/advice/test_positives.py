@@ -46,24 +46,25 @@ def dealt(counts: Sequence[int], batch_size: int, sampler: str, steps: int) -> l
 def measured(
     counts: Sequence[int], vectors: Sequence[int], batch_size: int, sampler: str, steps: int
 ) -> tuple[list[float], list[float]]:
-    """Return mean positives per anchor and fraction of anchors without any, by class, one anchor at a time.
+    """Return mean positives per anchor and fraction of anchors without any, by class, one text at a time.
+
+    All vectors of a text are anchors with the same number of positives.
 
     Args:
         vectors: number of vectors of each text.
     """
     labels = labels_of(counts)
-    anchors, positives, lonely = (np.zeros(len(counts)) for _ in range(3))
+    anchors, positives, lonely = ([0] * len(counts) for _ in range(3))
     for batch in dealt(counts, batch_size, sampler, steps):
-        of_class = np.zeros(len(counts))
+        of_class = [0] * len(counts)
         for row in batch:
             of_class[labels[row]] += vectors[row]
         for row in batch:
-            for _ in range(vectors[row]):
-                found = of_class[labels[row]] - 1
-                anchors[labels[row]] += 1
-                positives[labels[row]] += found
-                lonely[labels[row]] += found == 0
-    return list(positives / anchors), list(lonely / anchors)
+            found = of_class[labels[row]] - 1
+            anchors[labels[row]] += vectors[row]
+            positives[labels[row]] += vectors[row] * found
+            lonely[labels[row]] += vectors[row] * (found == 0)
+    return list(np.divide(positives, anchors)), list(np.divide(lonely, anchors))
 
 
 @pytest.mark.slow
