@@ -16,7 +16,6 @@ from tests.core.representation.projections.clouds import clusters
 
 RNG = np.random.default_rng(0)
 CLOUD = clusters(90)
-LAYOUTS = [PROJECTIONS["tsne"], PROJECTIONS["umap"]]
 
 
 def fitted(entry: Projection, vectors: np.ndarray, dims: int = 2, before: PreviousMap | None = None) -> np.ndarray:
@@ -66,8 +65,7 @@ def test_only_points_on_one_spot_are_drawn_apart() -> None:
     assert np.abs(apart - places).max() == pytest.approx(1e-3 * np.ptp(places, axis=0).max())
 
 
-@each("dims", [2, 3])
-@each("entry", LAYOUTS)
+@each(("entry", "dims"), [(PROJECTIONS["tsne"], 2), (PROJECTIONS["umap"], 3)])
 class TestLayouts:
     def test_copies_move_nothing_and_share_a_place(self, entry: Projection, dims: int) -> None:
         many = np.concatenate([CLOUD, np.repeat(CLOUD[:1], 60, axis=0) * 3, CLOUD[5:9] * (1 + 1e-8)])

@@ -207,6 +207,7 @@ for method in ("pca", "tsne", "umap"):
 """
 
 
+@pytest.mark.slow
 def test_another_process_gives_the_same_digits(capsys: pytest.CaptureFixture[str]) -> None:
     with threadpool_limits(1):
         exec(PROGRAM, {})
