@@ -147,20 +147,29 @@ class TestFetching:
         [answer] = client.fetch(TINY | {"revision": "v1", "validation": None, "test": None})
         assert rows_of(answer, "train") == named(opinions(10, 500))
 
-    def test_a_second_time_nothing_is_downloaded(self, new_client: Callable[..., Client]) -> None:
+    def test_a_first_time_progress_is_told_and_a_second_time_nothing_is_downloaded(
+        self, new_client: Callable[..., Client]
+    ) -> None:
         client = new_client()
         [first] = client.fetch(TINY)
         assert client.hub.bytes_of(".parquet") > 0
+        done = [count for count, _, _ in first["reported"]]
+        assert done == sorted(done)
+        assert (done[0], done[-1]) == (0, 92)
+        assert first["reported"][0][2] == "contacting the Hub"
+        assert any("downloading train" in message for _, _, message in first["reported"])
         client = new_client()  # with the same cache
         [again] = client.fetch(TINY)
         assert client.hub.bytes_of(".parquet") == 0
         assert again["texts"] == first["texts"]
 
-    def test_files_of_splits_that_are_not_asked_for_stay_where_they_are(
-        self, new_client: Callable[..., Client]
-    ) -> None:
-        client = new_client()
-        client.fetch(TINY | {"validation": None})
+    def test_files_of_splits_that_are_not_asked_for_stay_where_they_are(self, client: Client) -> None:
+        files = {
+            f"data/{split}-00000-of-00001.parquet": parquet_file(opinions(12, start), classes={"label": OPINIONS})
+            for split, start in (("train", 0), ("validation", 12))
+        }
+        client.hub.add("dataset", "acme/parts", files)
+        client.fetch({"repository": "acme/parts", "text": "text", "label": "label"})
         assert client.hub.bytes_of("train-00000") > 0
         assert client.hub.bytes_of("validation-00000") == 0
 
@@ -201,14 +210,6 @@ class TestFetching:
         assert rows_of(answer, "train") == [("fine", "negative"), ("padded", "positive")]
         assert answer["left_out"] == {NO_LABEL: 2, EMPTY: 2, TOO_LONG: 1}
         assert answer["note"] == "left out: 2 with no label, 2 with an empty text, 1 with more than 20 characters"
-
-    def test_progress_moves_and_ends_with_all_rows(self, new_client: Callable[..., Client]) -> None:
-        [answer] = new_client().fetch(TINY)
-        done = [count for count, _, _ in answer["reported"]]
-        assert done == sorted(done)
-        assert (done[0], done[-1]) == (0, 92)
-        assert answer["reported"][0][2] == "contacting the Hub"
-        assert any("downloading train" in message for _, _, message in answer["reported"])
 
     def test_the_total_is_told_where_the_repository_says_it(self, client: Client) -> None:
         described = b"---\ndataset_info:\n  splits:\n  - name: train\n    num_examples: 60\n---\n"
