@@ -367,5 +367,5 @@ def test_rows_that_changed_since_are_refused(draft: Draft, tmp_path: Path) -> No
     path = write_csv(tmp_path / "rows.csv", made_rows(120))
     config = prepared(draft(task={"path": str(path)}))
     write_csv(path, made_rows(120, seed=1))
-    with pytest.raises(TaskError, match="has changed since this run was made"):
+    with pytest.raises(TaskError, match=r"'rows\.csv' has changed since this run was made"):
         prepare(config, gpu=False)

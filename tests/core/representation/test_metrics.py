@@ -7,7 +7,6 @@ import sys
 import tracemalloc
 from collections.abc import Callable
 from itertools import combinations
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -30,7 +29,6 @@ from core.representation.metrics import (
 )
 from tests.cases import each
 
-ROOT = Path(__file__).resolve().parents[3]
 KEYS = ["linear_svm", "knn1", "ari", "nmi", "alignment", "uniformity", "silhouette", "effective_rank"]
 TELL_APART = ["linear_svm", "knn1", "ari", "nmi", "silhouette"]
 

@@ -20,7 +20,6 @@ WORDS = [
     ["dull", "and", "great"],
 ]
 SELECTED = [[0, 2], [0, 1], [1], [0]]
-LABELS = [1, 1, 0, 0]
 
 
 def made_corpus(seed: int, examples: int = 60, classes: int = 3) -> tuple[list[list[str]], list[list[int]], list[int]]:

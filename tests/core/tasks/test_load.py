@@ -100,10 +100,6 @@ def test_few_shot_samples_are_nested(load: Load) -> None:
     assert samples[0] < samples[1] < samples[2] < set(load(rows).train.texts)
 
 
-def test_a_wanted_validation_size_is_met(load: Load) -> None:
-    assert len(load(numbered(cat=60, dog=40), validation_size=7).validation) == 7
-
-
 def test_classes_are_sorted_and_numbers_by_value(load: Load) -> None:
     assert load(numbered(**{"10": 5, "9": 5, "-1": 5})).classes == ("-1", "9", "10")
     assert load(numbered(b=5, a=5, **{"2": 5})).classes == ("2", "a", "b")
@@ -113,15 +109,6 @@ def test_a_label_is_an_index_into_the_classes(load: Load) -> None:
     data = load(numbered(cat=20, dog=20))
     for split in (data.train, data.validation, data.test):
         assert all(text.startswith(data.classes[y]) for text, y in zip(split.texts, split.labels, strict=True))
-
-
-class TestContentHash:
-    def test_a_changed_file_is_refused(self, load: Load) -> None:
-        rows = numbered(cat=20, dog=20)
-        before = load(rows).content_hash
-        assert load(rows, content_hash=before).content_hash == before
-        with pytest.raises(TaskError, match=r"'rows\.csv' has changed since this run was made"):
-            load([("other", "cat"), *rows[1:]], content_hash=before)
 
 
 @pytest.mark.parametrize(

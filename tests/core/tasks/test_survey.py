@@ -6,7 +6,6 @@ import random
 import time
 import unicodedata
 from itertools import combinations
-from pathlib import Path
 
 from core.tasks.survey import (
     DuplicateGroup,
@@ -20,7 +19,6 @@ from core.tasks.survey import (
 from core.texts.eda import split_words
 from tests.cases import each
 
-ROOT = Path(__file__).resolve().parents[3]
 CHINESE = "我非常喜欢这部电影，演员也很好。"
 KOREAN = "영화가 정말 좋았어요, 배우도 훌륭했어요."
 JAPANESE = "この映画はとても面白かったです。"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,7 +11,6 @@ import pytest
 from core.texts.eda import STOP_WORDS, eda, row_generator
 from tests.cases import each
 
-ROOT = Path(__file__).resolve().parents[3]
 OPERATIONS = ["replace", "delete", "duplicate", "swap"]
 LETTERS = [chr(code) * 2 for code in range(ord("a"), ord("u"))]
 TWENTY = " ".join(LETTERS)

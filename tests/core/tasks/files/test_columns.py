@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from functools import cache
 
 import pytest
 
@@ -21,6 +22,7 @@ TEXT, LABEL, WORD, NUMBER, SCORE, ID = "text", "label", "word", "number", "score
 SPLIT, STAMP, NONE = "split", "stamp", "none"
 
 
+@cache
 def cells(kind: str, row: int) -> str:
     rng = random.Random(f"{kind} {row}")
     return {
