@@ -25,6 +25,7 @@ from core.config.objective import ObjectiveConfig
 from core.config.score_source import PROBE_ROWS
 from core.events import Step
 from core.models.source import EncoderShape, encoder_shape
+from tests.cases import each
 
 Estimated = Callable[..., Estimate]
 MINI_LM = EncoderShape("bert", hidden_size=384, blocks=6, feed_forward=1536, positions=512, vocabulary=30_522)
@@ -108,7 +109,7 @@ def seen(*names: str) -> dict[str, Any]:
 
 
 class TestObjectives:
-    @pytest.mark.parametrize(
+    @each(
         ("term", "factor"),
         [
             (seen("head_dropout", "layers"), 1),
@@ -116,7 +117,6 @@ class TestObjectives:
             (seen("adversarial"), 4),
             ({"loss": "supcon", "queue": 64}, 2),
         ],
-        ids=str,
     )
     def test_every_reading_of_the_encoder_costs_once_more(
         self, estimated: Estimated, term: dict[str, Any], factor: int
@@ -186,7 +186,7 @@ class TestWhatIsTrained:
         first, later = cost(2) / 2, (cost(12) - cost(2)) / 10  # 68 rows make two batches
         assert first / later == pytest.approx((2 * 6 + 4 * 2) / (6 * 2))
 
-    @pytest.mark.parametrize(
+    @each(
         "more",
         [
             costing(CE, seen("eda")),
@@ -194,7 +194,6 @@ class TestWhatIsTrained:
             costing(CE, {"loss": "supcon", "level": "token", "layers": [2]}),
             costing(CE) | {"micro_batch": 8},
         ],
-        ids=["a changed text", "a frozen layer", "tokens of a frozen layer", "a micro batch"],
     )
     def test_what_keeps_frozen_blocks_from_being_kept_costs_them_every_time(
         self, estimated: Estimated, more: dict[str, Any]

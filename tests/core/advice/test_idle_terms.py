@@ -14,6 +14,7 @@ from core.config.objective import ObjectiveConfig
 from core.events import Event, Notice
 from core.tasks.batches import make_sampler
 from core.training.loop import train
+from tests.cases import each
 from tests.conftest import FILLERS, WORDS
 from tests.core.training.made import Draft, steps_of
 
@@ -126,7 +127,7 @@ def test_the_remedy_follows_from_the_batches() -> None:
     assert str(balanced).endswith("Start a run with more rows of each class, or a batch larger than 12.")
 
 
-@pytest.mark.parametrize(("momentum", "steps", "slow"), [(0.999, 120, True), (0.999, 2302, False), (0.98, 120, False)])
+@each(("momentum", "steps", "slow"), [(0.999, 120, True), (0.999, 2302, False), (0.98, 120, False)])
 def test_a_queue_that_stays_where_it_began_is_said_so(draft: Draft, momentum: float, steps: int, slow: bool) -> None:
     def found(**more: Any) -> list[str]:
         terms = [CE, SCL | {"queue": 16, "momentum": momentum} | more]

@@ -18,6 +18,7 @@ from core.config.plan import default_frame_steps
 from core.config.presets import PRESETS
 from core.errors import ConfigError, EncoderError, TaskError
 from core.tasks import load_task
+from tests.cases import each
 from tests.conftest import made_rows, write_csv
 from tests.core.training.made import nli_csv, scored_csv
 
@@ -55,7 +56,7 @@ def test_what_was_given_stays(draft: Draft) -> None:
     assert config.phases[0] == given.phases[0]
 
 
-@pytest.mark.parametrize(
+@each(
     "given",
     [
         {},
@@ -66,9 +67,8 @@ def test_what_was_given_stays(draft: Draft) -> None:
         {"more": {"probe": {"size": 5}}},
         {"more": {"probe": {"frame_steps": [3]}}},
     ],
-    ids=str,
 )
-@pytest.mark.parametrize("gpu", [False, True])
+@each("gpu", [False, True])
 def test_preparing_twice_changes_nothing(draft: Draft, given: dict[str, Any], gpu: bool) -> None:
     config, data = prepare(draft(**given), gpu=gpu)
     for other in (gpu, not gpu):
@@ -84,7 +84,7 @@ def test_a_rare_class_in_a_large_validation_split_can_be_loaded_again(draft: Dra
     assert prepared(config) == config
 
 
-@pytest.mark.parametrize(("epochs", "steps"), [(1.0, 11), (0.5, 6), (2.0, 22), (0.001, 1)])
+@each(("epochs", "steps"), [(1.0, 11), (0.5, 6), (2.0, 22), (0.001, 1)])
 def test_epochs_become_steps(draft: Draft, epochs: float, steps: int) -> None:
     config, data = prepare(draft(steps=None, epochs=epochs, batch_size=6), gpu=False)
     assert len(data.train) // 6 == 11
@@ -108,7 +108,7 @@ def test_the_validation_split_is_no_larger_than_the_probe_set(draft: Draft, tmp_
         assert config.probe.size == len(data.validation) == expected
 
 
-@pytest.mark.parametrize("asked", [20, 50, 100])
+@each("asked", [20, 50, 100])
 def test_a_probe_of_a_task_whose_premises_stay_together_may_be_some_rows_smaller(draft: Draft, asked: int) -> None:
     config, data = prepare(draft(task={"id": "nli", "path": None}, more={"probe": {"size": asked}}), gpu=False)
     there = len(data.validation)
@@ -191,7 +191,7 @@ def contrast(**fields: Any) -> dict[str, Any]:
 
 def two_phases(draft: Draft, first: dict[str, Any], second: dict[str, Any], **more: Any) -> RunConfig:
     config = draft(**more).model_dump(mode="json")
-    return parse_config(config | {"phases": [{"steps": 4, "batch_size": 8} | each for each in (first, second)]})
+    return parse_config(config | {"phases": [{"steps": 4, "batch_size": 8} | phase for phase in (first, second)]})
 
 
 CLASSIFIER: dict[str, Any] = {"objective": {"terms": [{"loss": "cross_entropy"}]}}
@@ -203,7 +203,7 @@ class TestPhases:
         assert [phase.steps for phase in made.phases] == [DEFAULT_STEPS, 8]
         assert made.probe.frame_steps == default_frame_steps(DEFAULT_STEPS + 8)
 
-    @pytest.mark.parametrize("name", PRESETS)
+    @each("name", PRESETS)
     def test_every_preset_can_start_and_is_prepared_once(self, name: str, draft: Draft, tmp_path: Path) -> None:
         task = {"path": str(nli_csv(tmp_path / "nli.csv"))} if name == "simcse-supervised" else {}
         task = {"id": "film_reviews", "path": None} if name == "cert-paraphrases" else task
@@ -220,7 +220,7 @@ class TestPhases:
         with pytest.raises(ConfigError, match=r"^phases\.0\.trainable\.part = 'classifier' cannot be used"):
             prepare(two_phases(draft, contrast() | {"trainable": {"part": "classifier"}}, CLASSIFIER), gpu=False)
 
-    @pytest.mark.parametrize("last", [contrast(), contrast(level="token")])
+    @each("last", [contrast(), contrast(level="token")])
     def test_the_last_of_two_phases_trains_the_classifier(self, draft: Draft, last: dict[str, Any]) -> None:
         with pytest.raises(ConfigError, match=r"^phases\.1\.objective = .* give it a cross-entropy term\.$"):
             prepare(two_phases(draft, CLASSIFIER, last), gpu=False)
@@ -248,7 +248,7 @@ class TestTriplets:
             prepare(draft(task=task, batch_size=count + 1, **self.SUPERVISED), gpu=False)
 
 
-@pytest.mark.parametrize("batch_size", [2, 3])
+@each("batch_size", [2, 3])
 def test_a_batch_too_small_for_two_rows_of_two_classes_is_refused(draft: Draft, batch_size: int) -> None:
     ce = {"terms": [{"loss": "cross_entropy"}]}
     with pytest.raises(ConfigError, match=rf"batch_size = {batch_size} .*at least 4, or choose random") as caught:
@@ -277,7 +277,7 @@ def test_synonyms_of_texts_that_have_none_are_refused_and_other_operations_are_n
 VIEW = {"objective": contrast(views=[{"view": "paraphrase"}])["objective"]}
 
 
-@pytest.mark.parametrize(
+@each(
     ("task", "phase", "field"),
     [
         ({"id": "news_topics"}, VIEW, "views"),
@@ -301,7 +301,7 @@ def test_paraphrases_of_texts_that_have_none_are_refused(
     assert caught.value.field == field
 
 
-@pytest.mark.parametrize(
+@each(
     ("given", "field", "part"),
     [
         ({"batch_size": 69}, "batch_size", "68 training rows; give at most 68"),
@@ -340,7 +340,7 @@ def test_what_cannot_run_is_refused(draft: Draft, given: dict[str, Any], field: 
     assert part in str(caught.value)
 
 
-@pytest.mark.parametrize(
+@each(
     "given",
     [
         contrast(layers=[1]) | {"trainable": {"part": "lora"}},

@@ -25,6 +25,7 @@ from core.exports.run_page import run_page
 from core.store import Status, Store
 from core.store.budget import keep_within
 from core.workers import LocalEngine
+from tests.cases import each
 from tests.conftest import made_rows, write_csv
 from tests.core.artifacts.made import MORE, recorded
 from tests.core.exports.test_model_folder import uneven_task
@@ -97,7 +98,7 @@ def test_a_failed_run_exits_with_one_and_one_line(
     assert "Traceback" not in err
 
 
-@pytest.mark.parametrize(
+@each(
     ("words", "sentence"),
     [
         (["--lambda", "1.5"], "lambda = 1.5"),
@@ -124,7 +125,6 @@ def test_a_failed_run_exits_with_one_and_one_line(
         (["--set", "name=" + "[" * 50_000], "name = "),
         (["--set", "steps=5", "--set", "epochs=2"], "give steps or epochs"),
     ],
-    ids=lambda value: " ".join(value)[:50] if isinstance(value, list) else "",
 )
 def test_an_option_that_cannot_be_used_is_one_line_and_creates_nothing(
     run: Any, tmp_path: Path, words: list[str], sentence: str
@@ -161,7 +161,7 @@ def test_many_classes_take_a_lower_temperature_unless_one_is_given(
     assert [(one.objective.temperature, one.batch_size) for one in phases] == [(0.07, 32), (0.3, 16)]
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "sentence"),
     [
         (
@@ -195,7 +195,7 @@ def test_a_word_that_is_no_option_exits_with_two_and_a_value_that_is_none_with_o
 class TestDraft:
     """Conversion of options to a config."""
 
-    @pytest.mark.parametrize("name", PRESETS)
+    @each("name", PRESETS)
     def test_a_preset_gives_its_phases(self, name: str) -> None:
         made = draft_from({"preset": name, "steps": 9})
         expected = parse_config({"phases": PRESETS[name].phases({"steps": 9})})
@@ -216,7 +216,7 @@ class TestDraft:
         assert made.phases[1] == draft_from({"preset": "scl-classifier"}).phases[1]
         assert draft_from({"temperature": 0.05}).phases[0].objective.temperature == 0.05
 
-    @pytest.mark.parametrize(
+    @each(
         ("setting", "read", "value"),
         [
             ("seed=7", lambda c: c.seed, 7),
@@ -236,7 +236,6 @@ class TestDraft:
             (" batch_size =4", lambda c: c.phases[0].batch_size, 4),
             ("encoder.id=a=b", lambda c: c.encoder.id, "a=b"),
         ],
-        ids=lambda value: value if isinstance(value, str) else "",
     )
     def test_any_field_can_be_set(self, setting: str, read: Callable[[RunConfig], object], value: object) -> None:
         assert read(draft_from({"settings": (setting,)})) == value
@@ -491,7 +490,7 @@ def test_the_folder_of_the_runs_may_come_before_the_command(run: Any, tmp_path: 
     assert "Mine" not in run("--runs", there, "tasks", "list", "--runs", other)[1]  # the second --runs wins
 
 
-@pytest.mark.parametrize("command", ["stop", "resume", "export", "keep"])
+@each("command", ["stop", "resume", "export", "keep"])
 def test_an_unknown_run_is_one_line(run: Any, command: str) -> None:
     status, out, err = run(command, "../../etc/passwd")
     assert (status, out) == (1, "")

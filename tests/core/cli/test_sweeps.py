@@ -122,7 +122,7 @@ def test_an_own_task_is_called_by_the_name_that_it_had(run: Run, file: Path, tmp
     assert '<th scope="row">Task</th><td>Mine</td>' in report.read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "sentence"),
     [
         (":\n  - [", "give a YAML file"),

@@ -14,6 +14,7 @@ from core.config.edit import from_settings, settings_text, twin
 from core.config.plan import as_ended, as_launched, objective_at
 from core.config.run import named_paths, without_folders
 from core.errors import ConfigError
+from tests.cases import each
 
 PARENT = "a" * 12
 
@@ -70,7 +71,7 @@ def test_a_branch_of_a_branch_keeps_both_changes() -> None:
     assert [change.step for change in earlier.changes] == [11], "the later change would undo this one"
 
 
-@pytest.mark.parametrize(
+@each(
     ("change", "sentence"),
     [
         ({"turns": {"temperature": -1.0}}, "temperature"),

@@ -30,7 +30,7 @@ def diff(config: RunConfig, other: RunConfig) -> dict[str, tuple[str, ...]]:
     return {difference.label: difference.values for difference in config_differences([config, other])}
 
 
-@pytest.mark.parametrize(
+@each(
     ("path", "value", "label", "values"),
     [
         (TAU, 0.1, "Temperature τ of SCL", ("0.3", "0.1")),
@@ -151,13 +151,13 @@ class TestObjective:
         tau = "phases.0.objective.terms.supcon.temperature"
         assert twin_name("R", self.TURNED, twin(self.TURNED, tau, 0.5)) == "R, τ 0.5 instead of 0.3"
 
-    @pytest.mark.parametrize(("name", "message"), [("simcse", "two phases"), ("nonsense", "choose one of")])
+    @each(("name", "message"), [("simcse", "two phases"), ("nonsense", "choose one of")])
     def test_what_is_no_objective(self, original: RunConfig, name: str, message: str) -> None:
         with pytest.raises(ConfigError, match=message):
             twin(original, "phases.0.objective", name)
 
 
-@pytest.mark.parametrize(
+@each(
     ("path", "value", "message"),
     [
         (TAU, 0.0, "temperature = 0.0"),
@@ -175,7 +175,7 @@ def test_what_cannot_be_is_refused_in_a_sentence(original: RunConfig, path: str,
 
 
 class TestName:
-    @pytest.mark.parametrize(
+    @each(
         ("path", "value", "name"),
         [
             (TAU, 0.1, "Run 7, τ 0.1 instead of 0.3"),
@@ -199,8 +199,8 @@ class TestName:
         both = TestTwoPhases.BOTH
         assert twin_name("R", both, twin(both, "phases.1.batch_size", 8)) == "R, phase 2: batch size 8 instead of 16"
 
-    @pytest.mark.parametrize("title", ["x" * 80, f"{HOSTILE} " * 9, "word " * 40, "\n a\tb "])
-    @pytest.mark.parametrize(("path", "value"), [(TAU, 0.1), ("encoder.id", "y" * 300)])
+    @each("title", ["x" * 80, f"{HOSTILE} " * 9, "word " * 40, "\n a\tb "])
+    @each(("path", "value"), [(TAU, 0.1), ("encoder.id", "y" * 300)])
     def test_it_always_fits_and_the_change_is_read(
         self, original: RunConfig, title: str, path: str, value: Any
     ) -> None:

@@ -27,6 +27,7 @@ from core.exports.recordings import curves_csv
 from core.exports.registry import EXPORTS
 from core.messages import ENGLISH, in_language
 from core.store import RunRecord, Status, Store
+from tests.cases import each
 
 
 class TestEveryForm:
@@ -110,7 +111,7 @@ def taken(command: str) -> RunConfig:
 
 
 class TestCommandLine:
-    @pytest.mark.parametrize("name", list(PRESETS))
+    @each("name", list(PRESETS))
     def test_fit_takes_it_for_every_objective(self, name: str) -> None:
         phases = [with_full_objective(phase) for phase in PRESETS[name].phases({"steps": 20, "batch_size": 8})]
         config = parse_config({"phases": phases, "seed": 4, "task": {"id": "news_topics", "train_size": 64}})

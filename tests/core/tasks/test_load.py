@@ -111,7 +111,7 @@ def test_a_label_is_an_index_into_the_classes(load: Load) -> None:
         assert all(text.startswith(data.classes[y]) for text, y in zip(split.texts, split.labels, strict=True))
 
 
-@pytest.mark.parametrize(
+@each(
     ("rows", "more", "parts"),
     [
         (numbered(cat=10), {}, ["rows.csv", "only the label 'cat'"]),

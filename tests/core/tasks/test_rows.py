@@ -40,7 +40,7 @@ def refusal(path: Path) -> str:
     return message
 
 
-@pytest.mark.parametrize("rows", ROWS)
+@each("rows", ROWS)
 def test_what_is_written_is_read_again(file: Path, rows: Rows) -> None:
     about = {"source": "a file, größer", "": "x" * 10_000}
     write_rows(file, rows, about)
@@ -127,7 +127,7 @@ def test_a_damaged_file_is_refused_in_one_sentence(file: Path) -> None:
     assert all("is damaged" in message and message.isprintable() for message in messages)
 
 
-@pytest.mark.parametrize(
+@each(
     ("columns", "metadata"),
     [
         ({"text": ["a"], "label": ["x"]}, None),
