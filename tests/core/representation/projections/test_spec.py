@@ -49,16 +49,7 @@ class TestEveryProjection:
             assert spec.entry is PROJECTIONS.entry(name)
 
 
-def test_the_settings_that_people_know_are_there() -> None:
-    assert MapSpec("umap").settings == {"neighbours": 15, "min_dist": 0.1}
-    assert MapSpec("tsne").settings == {"perplexity": 30.0}
-    assert {name: entry.modes for name, entry in PROJECTIONS.items()} == {
-        "pca": ("each", "once"),
-        "tsne": ("each",),
-        "umap": ("each", "once"),
-        "umap-learn": ("each",),
-    }
-    assert MapSpec() == MapSpec("pca", 2, "each")
+def test_maps_of_neighbourhoods_carry_a_caution() -> None:
     for name in ("tsne", "umap"):
         entry = PROJECTIONS.entry(name)
         assert entry.caution.startswith(f"{entry.label} shows neighbourhoods, not distances: a collapsed space")
