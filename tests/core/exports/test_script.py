@@ -364,7 +364,7 @@ class TestWhereTheEncoderIs:
         empty, damaged = tmp_path / "100% empty", shutil.copytree(tiny_encoder, tmp_path / "damaged")
         empty.mkdir()
         (damaged / "model.safetensors").write_bytes(b"no weights")
-        for name in (str(empty), str(damaged), "./nowhere"):
+        for name in (str(empty), str(damaged)):
             self.refused(self.start(script, "--encoder", name), name)
 
 
