@@ -55,10 +55,6 @@ def nli(*rows: tuple[str, str, int], classes: tuple[str, ...] = NLI) -> tuple[Tr
 
 
 class TestTriplets:
-    def test_a_premise_with_both_gives_one(self) -> None:
-        found = nli(("p", "follows", YES), ("q", "alone", YES), ("p", "may be", MAYBE), ("p", "is against", NO))
-        assert found == (Triplet("p", "follows", "is against"),)
-
     def test_against_a_slow_count_over_random_rows(self) -> None:
         rng = random.Random(0)
         rows = [(f"p{rng.randrange(6)}", f"s{i}", rng.randrange(3)) for i in range(60)]

@@ -105,12 +105,6 @@ def test_classes_are_sorted_and_numbers_by_value(load: Load) -> None:
     assert load(numbered(b=5, a=5, **{"2": 5})).classes == ("2", "a", "b")
 
 
-def test_a_label_is_an_index_into_the_classes(load: Load) -> None:
-    data = load(numbered(cat=20, dog=20))
-    for split in (data.train, data.validation, data.test):
-        assert all(text.startswith(data.classes[y]) for text, y in zip(split.texts, split.labels, strict=True))
-
-
 @each(
     ("rows", "more", "parts"),
     [

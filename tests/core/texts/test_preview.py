@@ -15,7 +15,7 @@ import pytest
 from core.catalogue.views import VIEWS, ViewEntry
 from core.encoders.packing import Tokens
 from core.texts import preview
-from core.texts.eda import CHANGES, eda, row_generator, stream
+from core.texts.eda import eda, row_generator, stream
 from core.texts.preview import text_views
 from core.texts.segments import Segment, ViewPreview, segments_of
 from core.views.embedding import shuffle_tokens
@@ -50,15 +50,7 @@ def made_text(rng: random.Random) -> str:
 
 
 class TestSegments:
-    @each("operation", [*CHANGES, "mixed"])
-    @each("text", TEXTS)
-    def test_those_that_are_not_removed_are_exactly_the_view(self, text: str, operation: str) -> None:
-        for seed in range(12):
-            for rate in (0.1, 0.4, 0.9):
-                after = eda(text, operation=operation, rate=rate, rng=np.random.default_rng(seed))
-                assert joined(segments_of(text, after)) == after
-
-    def test_also_where_two_texts_have_little_in_common(self) -> None:
+    def test_those_that_are_not_removed_are_exactly_the_second_text(self) -> None:
         rng = random.Random(0)
         for _ in range(2_000):
             before, after = made_text(rng), made_text(rng)
