@@ -242,7 +242,7 @@ class TestSetUp:
         tau = "phases.0.objective.terms.supcon.temperature"
         app = opened("experiments", new="grid", x="phases.0.objective.lambda", xs="0.2,0.4", y=tau, ys="0.1,0.3")
         text = words(app).replace("\\", "")
-        assert "· CE + SCL. Other settings are those of Fine-tune." in text
+        assert "· CE + SCL. Other settings are taken from Fine-tune." in text
         button(app, "Start the experiment").click().run()
         assert "· CE + SCL · 120 steps; varied: weight λ, temperature τ." in words(app).replace("\\", "")
 

@@ -985,7 +985,7 @@ class TestLink:
 def test_home_plays_any_of_the_replays(opened: Pages) -> None:
     app = opened("home")
     ours, theirs = (read_replay(SHIPPED[name].path).separations[-1] for name in ("ce-scl", "ce"))
-    assert f"Last frame: {ours:.2f} here, {theirs:.2f} for CE" in words(app)
+    assert f"Last frame: {ours:.2f} (CE: {theirs:.2f})" in words(app)
     assert SHIPPED["ce-scl"].about in words(app)
     next(group for group in app.get("button_group") if group.label == "Replay").set_value("collapsed").run()
     assert not app.exception

@@ -27,4 +27,6 @@ def test_the_caption_says_the_largest_share(temperature: float) -> None:
         default_timeout=60,
     ).run()
     assert not app.exception
-    assert f"τ {temperature:g}: the most similar text gets {100 / sum(terms):.1f}%" in app.caption[0].value
+    largest = f"{100 / sum(terms):.1f}%"
+    said = app.caption[0].value
+    assert said.startswith(f"At τ {temperature:g}, the most similar text has a probability of {largest}.")
