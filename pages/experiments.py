@@ -63,7 +63,7 @@ def page() -> None:
         )
     with st.container(border=True, horizontal=True, vertical_alignment="center", key="experiment.grid"):
         title = _("Grid or seeds")
-        about = _("Repeat runs with several seeds, and vary one or two settings, or none.")
+        about = _("Repeat runs over several seeds, and optionally vary one or two settings.")
         st.markdown(f"**{title}**  \n{about}", width="stretch")
         _begin(_("Set up a grid"), GRID)
     st.subheader(_("Protocols from papers and unpublished notes"))

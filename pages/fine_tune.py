@@ -135,11 +135,11 @@ def _cost(store: Store, config: RunConfig, data: TaskData) -> None:
         # Translators: how long the test at the end takes.
         _("test: {time}", time=duration(found.test_s)),
         # Translators: how long it takes to check and save the weights at the end.
-        _("weights: {time}", time=duration(found.weights_s)),
+        _("saving weights: {time}", time=duration(found.weights_s)),
     ]
     about = {"parts": " · ".join(parts)}
     st.caption(
-        _("{parts}. Speed measured in an earlier run here.", **about)
+        _("{parts}. Speed measured in an earlier run on this machine.", **about)
         if found.measured
         else _("{parts}. Speed assumed until a run has been measured here.", **about)
     )

@@ -60,7 +60,7 @@ def page() -> None:
         )
         beside, tied = bound_switch(LossLab.BESIDE)
         st.toggle(
-            _("Compare a second setting"),
+            _("Compare with a second setting"),
             help=_("The same start under another loss, τ or learning rate."),
             **tied.by_value,
         )

@@ -71,7 +71,7 @@ PANELS = (
     Panel(
         N_("Cosine between the terms' gradients"),
         0.13,
-        N_("below 0 the terms conflict"),
+        N_("negative where the terms conflict"),
         {"range": [-1, 1], "tickvals": [-1, 0, 1]},
     ),
     Panel(
@@ -363,11 +363,11 @@ def _panels(steps: Sequence[Step], evaluations: Sequence[Evaluation], compared: 
     if keys:
         blocks = _blocks(compared)
         terms = join_phrase([part_label(key) for key in keys])
-        title = _("Gradient norm ({terms}: {blocks} only)", terms=terms, blocks=blocks)
+        title = _("Gradient norm (total: all weights; {terms}: {blocks})", terms=terms, blocks=blocks)
         panels[3] = replace(PANELS[2], title=title, hint=PARTS_HINT)
         parts = join_phrase([part_label(key) for key in keys[:2]])
         panels[4] = replace(
-            PANELS[3], title=_("Cosine between {parts} gradients, {blocks}", parts=parts, blocks=blocks)
+            PANELS[3], title=_("Cosine between {parts} gradients ({blocks})", parts=parts, blocks=blocks)
         )
     else:
         del panels[4]

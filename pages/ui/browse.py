@@ -122,7 +122,7 @@ def _listing(task_id: str, stamp: float) -> Listing:
         listing = listing_of(load_task(task.model_copy(update={"validation_size": size}), 0, library))
         note = _(
             "The data come without a validation split: by default each run holds out {count} training rows, as "
-            "counted here.",
+            "in the counts above.",
             count=f"{size:,}",
         )
     return replace(listing, notes=(*([note] if note else []), *listing.notes))

@@ -29,11 +29,14 @@ from pages.ui.waiting import complete_since, draw_job, ensure_job, job_of, start
 
 ABOUT = N_(
     "Misspells, deletes, replaces, swaps or duplicates words of up to {count} test texts, and applies the "
-    "changes of tokens and embeddings that contrastive losses use as views. Shows how far the vectors move and "
-    "how many predictions flip. Takes about a minute; the result is stored."
+    "token and embedding augmentations of contrastive losses. Shows how far the vectors move and how many "
+    "predictions flip. Takes about a minute; the result is stored."
 )
 UNCHANGED = N_("Unchanged")
-ONE_HOT = N_("For comparison: as one-hot vectors, any two different words are √2 apart, whatever they mean.")
+ONE_HOT = N_(
+    "For comparison: the one-hot vectors of two different words have cosine 0 and are √2 apart, whatever the words "
+    "mean."
+)
 # Texts of a task on Data.
 SAMPLE = 200
 HEIGHT_PX = 420
@@ -157,9 +160,9 @@ def moves(texts: Sequence[Input], encoder: str) -> None:
     if job is None or job.status != Status.FINISHED:
         st.caption(
             _(
-                "Misspells, deletes, replaces, swaps or duplicates words of {texts}, and applies the changes "
-                "of tokens and embeddings that contrastive losses use as views. Shows the cosine with the "
-                "unchanged text in {encoder} before training.",
+                "Misspells, deletes, replaces, swaps or duplicates words of {texts}, and applies the token and "
+                "embedding augmentations of contrastive losses. Shows the cosine with the unchanged text in "
+                "{encoder} before training.",
                 texts=read_texts,
                 encoder=escaped(encoder),
             )
@@ -180,7 +183,8 @@ def moves(texts: Sequence[Input], encoder: str) -> None:
         sentences(
             [
                 _(
-                    "Mean over the changed texts among {texts}, by the untrained {encoder}.",
+                    "Mean cosine with the unchanged text, over those of {texts} that changed, by the untrained "
+                    "{encoder}.",
                     texts=read_texts,
                     encoder=escaped(encoder),
                 ),

@@ -55,7 +55,9 @@ def lengths(texts: Sequence[Input]) -> None:
     found = list(counted.counts) if counted else word_counts(chosen)
     # Translators: of the tokens of a text.
     mark = (
-        LengthMark(DEFAULT_LENGTH, _("{count} tokens are read by default", count=DEFAULT_LENGTH)) if counted else None
+        LengthMark(DEFAULT_LENGTH, _("texts are cut at {count} tokens by default", count=DEFAULT_LENGTH))
+        if counted
+        else None
     )
     figure = histogram_figure(found, _("tokens") if counted else _("words"), mark)
     height = int(figure["layout"]["height"])

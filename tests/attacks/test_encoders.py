@@ -199,6 +199,7 @@ class TestBundled:
         drawn = page("fine_tune")
         assert any("comes from the package all" in caption.value for caption in drawn.caption)
 
+    @pytest.mark.slow
     def test_the_hub_is_the_last_source(self, whole: Path, tmp_path: Path) -> None:
         with HubServer() as hub:
             hub.add(

@@ -56,6 +56,7 @@ def test_a_large_file_is_added_as_a_small_one_is_and_read_once(add: Any, monkeyp
         drawn.run()
 
 
+@pytest.mark.slow
 def test_a_large_test_file_is_read_with_it(add: Any) -> None:
     drawn = add(csv_of(20_000), csv_of(2_000))
     assert [text.value.rpartition(" ")[0].rpartition(" ")[2] for text in drawn.caption[:2]] == ["20,000", "2,000"]

@@ -228,7 +228,8 @@ def holds(page: Page, main: Sequence[str]) -> None:
     assert page.title().endswith("SCL Playground")
 
 
-@pytest.mark.parametrize("address", slow_but(("/runs",), EMPTY))
+@pytest.mark.slow
+@pytest.mark.parametrize("address", EMPTY)
 def test_an_empty_page(screen: Page, fresh_server: Server, address: str) -> None:
     settled(screen, fresh_server.url + address)  # a deep link on a new server
     expect(screen.get_by_text("Page not found")).to_have_count(0)

@@ -45,6 +45,7 @@ def bar(page: Page, name: str) -> None:
     expect(page.locator("header").get_by_role("link", name=name, exact=True)).to_be_visible()
 
 
+@pytest.mark.slow
 def test_the_browser_sets_the_language(reader: BrowserContext, page: Page, server: Server) -> None:
     chinese = reader.new_page()
     settled(chinese, server.url)

@@ -172,6 +172,7 @@ def test_answers_given_in_two_tabs_are_both_kept(page: Page, server: Server) -> 
     other.close()
 
 
+@pytest.mark.slow
 def test_on_a_phone_a_lesson_lies_below_the_page(page: Page, server: Server) -> None:
     page.set_viewport_size({"width": PHONE[0], "height": PHONE[1]})
     settled(page, f"{server.url}/loss_lab?lesson=margin.1&a=ce_1_0.1_0.5")

@@ -119,7 +119,7 @@ def test_a_box_selects_what_lies_inside_and_escape_takes_it_back(page: Page, pag
     expect(page.get_by_text("108 more are selected.")).to_be_visible()
     # Both runs show their prediction for it.
     expect(page.locator(".text").first).to_contain_text("CE + SCL, τ 0.3: label")
-    expect(page.locator(".text").first).to_contain_text("Cross-entropy: label")
+    expect(page.locator(".text").first).to_contain_text("CE: label")
     page.keyboard.press("Escape")
     expect(page.get_by_text("Click a point, or drag a box")).to_be_visible()
 

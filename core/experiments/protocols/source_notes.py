@@ -79,7 +79,7 @@ ENTRIES = (
         "rdrop-stages",
         5,
         N_("R-Drop, one or two stages"),
-        N_("Is the second encoder pass of R-Drop worth its cost?"),
+        N_("Two-stage R-Drop encodes every text twice. Is that worth its cost?"),
         N_("Liang et al. 2021, arXiv:2106.14448; one stage: the project's unpublished notes"),
         lambda _: (objectives("ce", "ce-scl", "rdrop-one-stage", "rdrop-two-stage"),),
         settings={"task.id": "film_reviews", "steps": 90},
@@ -143,7 +143,7 @@ ENTRIES = (
         "tokens",
         7,
         N_("Tokens: k × α"),
-        N_("Does contrasting the k tokens that [CLS] attends to most beat cross-entropy alone?"),
+        N_("Is a contrastive loss on the k tokens with the highest [CLS] attention better than cross-entropy alone?"),
         NOTES,
         lambda _: (
             setting_axis("objective.terms.0.k", 30, 60, 90, name=N_("Tokens k")),
@@ -184,7 +184,7 @@ ENTRIES = (
         "layers",
         8,
         N_("Layers × level"),
-        N_("Does one contrastive loss per layer help, at which layers, and between tokens or sentences?"),
+        N_("Does one contrastive loss per layer help? At which layers, and at the level of tokens or sentences?"),
         NOTES,
         lambda _: (
             Axis(

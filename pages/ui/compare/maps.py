@@ -110,9 +110,9 @@ def about(runs: Sequence[RunFrames], spec: MapSpec, wanted: MapSpec, turns: Sequ
     if counts:
         low, high = f"{min(counts):,}", f"{max(counts):,}"
         how = _(
-            "Every map is rotated or mirrored, never stretched, to line up with the first on the {count} "
-            "examples they share, by the same rotation in all its frames. Hovering over an example highlights "
-            "it on every map.",
+            "Every map is aligned with the first on the {count} examples they share: rotated or mirrored, "
+            "never stretched, and in the same way at every frame. Hovering over an example highlights it on "
+            "every map.",
             count=low if low == high else _("{low} to {high}", low=low, high=high),
         )
         words.append(how)

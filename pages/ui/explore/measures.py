@@ -248,9 +248,9 @@ def _kept(frames: Frames, since: int, number: int) -> np.ndarray:
 
 
 ABOUT = N_(
-    "Computes the measures for the vectors of up to {count} training rows, with the weights of the last step: "
-    "accuracy of a linear SVM and of 1-NN, agreement of clusters with labels, and others. Takes seconds to "
-    "minutes; the result is stored."
+    "Computes the accuracy of a linear SVM and of 1-NN, the agreement of clusters with labels and other "
+    "measures on up to {count} training rows, with the weights of the last step. Takes seconds to minutes; the "
+    "result is stored."
 )
 FLATTERING = N_(
     "The encoder has learned from these rows, so training rows flatter the vectors: compare with the validation texts."

@@ -113,6 +113,7 @@ def worker_of(store: Store, run_id: str) -> psutil.Process | None:
         return None
 
 
+@pytest.mark.slow
 def test_a_run_waits_in_line_until_the_warm_process_has_loaded(shared_store: Store, draft: Any) -> None:
     """Submitting hands the run over at once. The warm process then serves the tests below."""
     store = shared_store
@@ -334,6 +335,7 @@ def test_finished_weights_are_halved_before_the_run_reads_finished(engine: Engin
     assert "Traceback" not in log
 
 
+@pytest.mark.slow
 def test_a_run_that_ends_makes_room_and_one_that_begins_without_says_so(
     engine: Engine, draft: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
