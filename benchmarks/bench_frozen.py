@@ -14,7 +14,7 @@ import gc
 from benchmarks.bench_training import BATCH, our_run, prepared, trainer_seconds
 from benchmarks.measure import in_turn, need, options, progress, report, spread
 from core.config import RunConfig, TrainableConfig
-from core.training.untrained import MemoryCache
+from core.training.untrained import VectorCache
 
 BLOCKS = 6
 CASES = {
@@ -35,7 +35,7 @@ def main() -> None:
     need("accelerate")
     config, data, epoch = prepared(0.0, given.rows // BATCH)
     steps = epoch * given.epochs
-    cache = MemoryCache()
+    cache: VectorCache = {}
     print(f"{data.name}: {given.epochs} epochs of {epoch} steps of {BATCH} texts, the first is not timed", flush=True)
     for name, (trainable, target) in CASES.items():
         trained = with_epochs(config, trainable, steps)

@@ -36,7 +36,7 @@ from core.config.objective import ObjectiveConfig
 from core.events import Step
 from core.tasks import TaskData
 from core.training.loop import train
-from core.training.untrained import MemoryCache, VectorCache
+from core.training.untrained import VectorCache
 from core.workers.machine import has_bfloat16
 
 TOKENS, WORDS, SPECIAL = 128, 20_000, ["<s>", "<pad>", "</s>", "<unk>"]
@@ -151,7 +151,7 @@ def main() -> None:
         folder = Path(name)
         made_encoder(folder / "encoder", given.width, given.blocks)
         made_task(folder / "task.csv", 2 * given.batch * (given.steps + SKIPPED))
-        cache = MemoryCache()
+        cache: VectorCache = {}
         found: dict[str, list[float]] = {"CE": [], "CE + SCL": [], "Trainer": []}
         for repetition in range(given.repeats + 1):
             rates = {}

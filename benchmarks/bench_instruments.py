@@ -34,7 +34,7 @@ from core.tasks.batches import make_sampler
 from core.training import step as step_module
 from core.training.gradients import EVERY_STEPS
 from core.training.trainable import apply_trainable
-from core.training.untrained import MemoryCache
+from core.training.untrained import VectorCache
 
 WEIGHT = 0.5
 TARGET = "≤ 1.05"
@@ -94,7 +94,7 @@ def token_level(config: RunConfig) -> RunConfig:
 def main() -> None:
     given = options(__doc__, repeats=9, steps=96)
     config, data, steps = prepared(WEIGHT, given.steps)
-    cache = MemoryCache()
+    cache: VectorCache = {}
     print(f"{data.name}: {steps} timed steps of {BATCH} texts, {torch.get_num_threads()} threads", flush=True)
     ratios = []
     for repetition in range(given.repeats + 1):

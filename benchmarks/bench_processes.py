@@ -21,13 +21,13 @@ from core.config.objective import ObjectiveConfig
 from core.events import Step
 from core.training.checkpoints import Checkpoints
 from core.training.loop import train
-from core.training.untrained import MemoryCache
+from core.training.untrained import VectorCache
 from core.workers.followers import ranks_of
 
 BATCH, FIRST_STEPS = 32, 3
 
 
-def step_s(processes: int, steps: int, cache: MemoryCache) -> float:
+def step_s(processes: int, steps: int, cache: VectorCache) -> float:
     """Median seconds of a step."""
     draft = {
         "phases": [{"steps": steps, "batch_size": BATCH, "objective": ObjectiveConfig().model_dump()}],
@@ -47,7 +47,8 @@ def step_s(processes: int, steps: int, cache: MemoryCache) -> float:
 
 def main() -> None:
     given = options(__doc__, repeats=5, steps=12)
-    cache, ratios = MemoryCache(), list[float]()
+    cache: VectorCache = {}
+    ratios = list[float]()
     for repetition in range(given.repeats):
         found = {}
         for name in in_turn(repetition, ["one", "two"]):

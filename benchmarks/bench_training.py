@@ -42,7 +42,7 @@ from core.models.source import BUNDLED, encoder_folder
 from core.store import Store
 from core.tasks import TaskData
 from core.training.loop import train
-from core.training.untrained import MemoryCache, VectorCache
+from core.training.untrained import VectorCache
 from core.workers.machine import has_bfloat16
 from core.workers.recorder import Recorder
 from core.workers.run_controls import controlled
@@ -200,7 +200,7 @@ def main() -> None:
     given = options(__doc__, repeats=7, steps=96)
     need("accelerate")
     config, data, steps = prepared(0.0, given.steps)
-    cache = MemoryCache()
+    cache: VectorCache = {}
     print(f"{data.name}: {steps} timed steps of {BATCH} texts, {torch.get_num_threads()} threads", flush=True)
     peers = (("ours", "trainer", "≥ 1.2"), ("ours", "trainer, grouped", "≥ 1.0"))
     lowered = has_bfloat16("cpu")

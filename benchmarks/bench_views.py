@@ -15,7 +15,7 @@ from core.config import RunConfig
 from core.config.fields import build
 from core.config.objective import ObjectiveConfig
 from core.config.presets import PRESETS
-from core.training.untrained import MemoryCache
+from core.training.untrained import VectorCache
 
 TARGETS = {"rdrop-one-stage": "≤ 1.15", "rdrop-two-stage": "≤ 2.1"}
 
@@ -28,7 +28,7 @@ def with_preset(config: RunConfig, name: str) -> RunConfig:
 def main() -> None:
     given = options(__doc__, repeats=5, steps=48)
     config, data, steps = prepared(0.0, given.steps)
-    cache = MemoryCache()
+    cache: VectorCache = {}
     found: dict[str, list[float]] = {"ce": [], **{name: [] for name in TARGETS}}
     for repetition in range(given.repeats + 1):
         seeded = config.model_copy(update={"seed": repetition})

@@ -66,7 +66,6 @@ from core.training.trainable import (
 )
 from core.training.untrained import (
     Baseline,
-    MemoryCache,
     Untrained,
     VectorCache,
     cache_key,
@@ -149,7 +148,7 @@ def train(
     Raises: TrainingError for a loss that is not finite; EncoderError if the encoder cannot be loaded.
     """
     controls = controls or NoControls()
-    run = _Run(config, data, checkpoints, cache or MemoryCache(), translations, start, resume, ranks, cell)
+    run = _Run(config, data, checkpoints, {} if cache is None else cache, translations, start, resume, ranks, cell)
     try:
         yield from run.events(controls, trained)
     finally:
@@ -171,7 +170,7 @@ def follow(
 
     Like the leader, this process resumes from a checkpoint if there is one.
     """
-    run = _Run(config, data, checkpoints, MemoryCache(), translations, start, checkpoints.step() is not None, ranks)
+    run = _Run(config, data, checkpoints, {}, translations, start, checkpoints.step() is not None, ranks)
     while (turns := ranks.follow()) is not None:
         run.enter_phase_of(run.step + 1)
         deque(run.turn_knobs(turns), maxlen=0)

@@ -43,24 +43,11 @@ TEXTS_AT_ONCE = 16
 
 
 class VectorCache(Protocol):
-    """A cache of arrays by key."""
+    """A cache of arrays by key; a dict is one."""
 
-    def get(self, key: str) -> Vectors | None: ...
+    def get(self, key: str, /) -> Vectors | None: ...
 
-    def put(self, key: str, vectors: Vectors) -> None: ...
-
-
-class MemoryCache:
-    """A cache in the memory of the process."""
-
-    def __init__(self) -> None:
-        self._kept: dict[str, Vectors] = {}
-
-    def get(self, key: str) -> Vectors | None:
-        return self._kept.get(key)
-
-    def put(self, key: str, vectors: Vectors) -> None:
-        self._kept[key] = vectors
+    def __setitem__(self, key: str, vectors: Vectors, /) -> None: ...
 
 
 class FolderCache:
@@ -75,7 +62,7 @@ class FolderCache:
         except (OSError, SafetensorError):
             return None
 
-    def put(self, key: str, vectors: Vectors) -> None:
+    def __setitem__(self, key: str, vectors: Vectors) -> None:
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
             with atomic_write(self._folder / f"{key}.safetensors") as partial:
@@ -173,7 +160,7 @@ class Untrained:
             )
             attention = {} if found.attention is None else {"attention": found.attention}
             self.vectors = {"pooled": found.pooled.cpu().numpy(), **attention}
-            self._cache.put(self._key, self.vectors)
+            self._cache[self._key] = self.vectors
         return self.vectors
 
 
@@ -239,7 +226,7 @@ class Baseline:
             found = encode(self._encoder, self._tokenizer, texts, autocast=self._autocast)
             self._parts.append(found.pooled.cpu().numpy())
             if start + len(texts) == len(self._texts):
-                self._cache.put(self._key, {"pooled": np.concatenate(self._parts)})
+                self._cache[self._key] = {"pooled": np.concatenate(self._parts)}
                 self._encoder = None  # it may be large
         if self._encoder is None and not self._reported:
             self._reported = True

@@ -17,7 +17,7 @@ from core.tasks import TaskData
 from core.tasks.batches import make_sampler
 from core.training import untrained
 from core.training.loop import train
-from core.training.untrained import Baseline, MemoryCache, learned_rows
+from core.training.untrained import Baseline, VectorCache, learned_rows
 from tests.core.training.made import Draft, StopAt, curve, preset_phases, run_draft
 
 
@@ -96,7 +96,7 @@ def test_the_probe_changes_no_step(draft: Draft, monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_cached_baseline_is_reported_after_the_first_step(draft: Draft) -> None:
-    cache = MemoryCache()
+    cache: VectorCache = {}
     _, _, first = run_draft(draft(steps=30), cache=cache)
     _, _, again = run_draft(draft(steps=30), cache=cache)
     kinds = [event.split if isinstance(event, Evaluation) else type(event).__name__ for event in again]

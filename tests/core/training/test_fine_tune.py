@@ -19,7 +19,6 @@ from core.training import fine_tune as module
 from core.training.checkpoints import Checkpoints
 from core.training.fine_tune import fine_tune
 from core.training.loop import NoControls, train
-from core.training.untrained import MemoryCache
 from core.weight_files import checkpoint_path, checkpoint_step
 from tests.core.training.made import Draft
 
@@ -32,7 +31,7 @@ def events(draft: Draft, folder: Path, log: list[str], **more: Any) -> list[Even
             data,
             Checkpoints(folder),
             controls=NoControls(),
-            cache=MemoryCache(),
+            cache={},
             translations=None,
             start=None,
             log=log.append,

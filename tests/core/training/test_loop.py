@@ -36,11 +36,11 @@ from core.tasks import TaskData
 from core.training import loop, row_cache
 from core.training.checkpoints import Checkpoints, load_learned
 from core.training.loop import train
-from core.training.untrained import FolderCache, MemoryCache
+from core.training.untrained import FolderCache, VectorCache, Vectors
 from tests.core.training.made import Draft, curve, preset_phases, run_draft, run_in_attempts, steps_of
 
 # Shared by these tests, so the untrained encoder encodes the rows only once.
-UNTRAINED = MemoryCache()
+UNTRAINED: VectorCache = {}
 NO_FRAMES = {"probe": {"frame_steps": []}}
 
 
@@ -81,13 +81,13 @@ class Plain(NamedTuple):
     data: TaskData
     events: list[Event]
     checkpoint: Path
-    cache: MemoryCache
+    cache: VectorCache
 
 
 @pytest.fixture(scope="module")
 def plain(draft: Draft, tmp_path_factory: pytest.TempPathFactory) -> Plain:
     config, data = prepare(draft(), gpu=False)
-    checkpoints, cache = Checkpoints(tmp_path_factory.mktemp("plain")), MemoryCache()
+    checkpoints, cache = Checkpoints(tmp_path_factory.mktemp("plain")), dict[str, Vectors]()
     events = list(train(config, data, checkpoints=checkpoints, cache=cache))
     return Plain(config, data, events, checkpoints.path, cache)
 
@@ -109,7 +109,7 @@ def test_frames_come_at_the_steps_of_the_config_with_an_evaluation_each(draft: D
 
 
 def test_the_untrained_frame_never_delays_the_first_step(draft: Draft) -> None:
-    cache = MemoryCache()
+    cache: VectorCache = {}
     kinds = [type(event).__name__ for event in events_of(draft(), cache=cache)]
     assert kinds[:4] == ["Started", "Tokens", "Step", "Frame"]
     again = [type(event).__name__ for event in events_of(draft(), cache=cache)]

@@ -17,7 +17,7 @@ from core.events import Evaluation, Frame
 from core.training.checkpoints import Checkpoints
 from core.training.encode import encoder_autocast, in_bfloat16
 from core.training.loop import train
-from core.training.untrained import MemoryCache
+from core.training.untrained import VectorCache
 from tests.cases import each
 from tests.core.training.made import Draft, build_phase, curve, preset_phases, run_in_attempts, take_steps
 
@@ -118,7 +118,7 @@ def test_a_run_in_bfloat16_resumes_bit_for_bit(draft: Draft, tmp_path: Path) -> 
 
 
 def test_untrained_vectors_of_the_two_precisions_are_kept_apart(draft: Draft) -> None:
-    cache = MemoryCache()
+    cache: VectorCache = {}
     config, data = prepare(lowered(draft), gpu=False)
     first = next(e for e in train(config, data, cache=cache) if isinstance(e, Frame) and e.step == 0)
     whole = config.model_copy(update={"precision": "float32"})

@@ -16,7 +16,7 @@ from core.config.presets import PRESETS
 from core.events import Evaluation, Finished, Step
 from core.tasks import TaskData
 from core.training.loop import train
-from core.training.untrained import MemoryCache
+from core.training.untrained import VectorCache
 from tests.cases import slow_but
 from tests.core.training.made import curve, nli_csv, preset_phases, run_in_attempts, scored_csv
 from tests.core.views.test_back_translation import make_marian
@@ -122,7 +122,7 @@ def test_a_run_stopped_in_each_phase_and_between_them_goes_on_bit_for_bit(
     prepared_preset: PreparedPreset, tmp_path: Path, name: str
 ) -> None:
     config, data = prepared_preset(name)
-    cache = MemoryCache()
+    cache: VectorCache = {}
     translations = tmp_path / "translations.db"
     whole = list(train(config, data, cache=cache, translations=translations))
     parts = run_in_attempts(config, data, tmp_path, (3, 4, 6), cache=cache, translations=translations)

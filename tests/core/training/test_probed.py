@@ -15,7 +15,7 @@ from core.events import Evaluation, Event, Frame, Notice, Started
 from core.tasks import TaskData
 from core.training.checkpoints import Checkpoints, load_learned
 from core.training.encode import encode
-from core.training.untrained import MemoryCache, VectorCache
+from core.training.untrained import VectorCache
 from tests.core.training.made import CPU, Draft, run_draft, run_in_attempts
 from tests.core.training.test_probe import loaded
 
@@ -49,7 +49,7 @@ def expected(data: TaskData, encoder: Any, tokenizer: Any, split: str) -> tuple[
 @pytest.mark.parametrize("cached", [False, True])
 def test_frames_of_contrast_alone_hold_a_linear_probe(draft: Draft, tmp_path: Path, cached: bool) -> None:
     made = draft(objective=CONTRAST, optimiser={"learning_rate": 5e-3}, more=PROBE)
-    cache: VectorCache = MemoryCache()
+    cache: VectorCache = {}
     if cached:
         run_draft(made, cache=cache)
     config, data, events = run_draft(made, checkpoints=Checkpoints(tmp_path), cache=cache)

@@ -13,7 +13,7 @@ from core.config import RunConfig
 from core.errors import ConfigError
 from core.events import Evaluation, Event, Frame, Notice
 from core.training.loop import train
-from core.training.untrained import FolderCache, MemoryCache, VectorCache
+from core.training.untrained import FolderCache, VectorCache
 from tests.cases import slow_but
 from tests.core.training.made import Draft, curve, preset_phases, run_draft, run_in_attempts, steps_of
 
@@ -85,7 +85,7 @@ def test_a_stored_run_whose_second_phase_asks_for_new_blocks_goes_on_without(dra
 def test_runs_with_and_without_new_blocks_share_a_cache_and_no_vectors(
     draft: Draft, tmp_path: Path, drawn_first: bool, in_files: bool
 ) -> None:
-    cache = FolderCache(tmp_path) if in_files else MemoryCache()
+    cache: VectorCache = FolderCache(tmp_path) if in_files else {}
     two, other_seed = {"trainable": {"reinitialised_blocks": 2}}, NO_FRAMES | {"seed": 1}
     drafts = [draft(**given, more=NO_FRAMES) for given in (DRAWN, {}, two)] + [draft(**DRAWN, more=other_seed)]
     alone = [events_of(one) for one in drafts]

@@ -19,7 +19,6 @@ from core.events import BASELINE, Evaluation, Event, Finished, Frame, Prediction
 from core.tasks import TaskData
 from core.training.loop import train
 from core.training.shared_trunk import Cell, Surface
-from core.training.untrained import MemoryCache
 from tests.core.training.made import Draft, StopAt, curve
 
 SMALL: dict[str, Any] = {
@@ -51,7 +50,7 @@ def two_threads() -> Iterator[None]:
 
 def trained(cells: list[Cell]) -> list[list[Event | Exception]]:
     found: list[list[Event | Exception]] = [[] for _ in cells]
-    for number, event in Surface(cells, MemoryCache()).events():
+    for number, event in Surface(cells, {}).events():
         found[number].append(event)
     return found
 
@@ -117,7 +116,7 @@ def test_a_cell_trains_at_the_dropout_rate_of_its_config(draft: Draft, still_enc
 
 def test_cells_move_in_turn(prepared: list[tuple[RunConfig, TaskData]]) -> None:
     steps = [0, 0, 0]
-    for number, event in Surface(cells_of(prepared), MemoryCache()).events():
+    for number, event in Surface(cells_of(prepared), {}).events():
         if isinstance(event, Step):
             steps[number] = event.step
             assert max(steps) - min(steps) <= 2
@@ -155,7 +154,7 @@ def test_dropped_and_stopped_cells_end(prepared: list[tuple[RunConfig, TaskData]
     stop = StopAt(2)
     cells = [*cells_of(prepared[:2]), Cell(*prepared[2], stop)]
     found: list[list[Any]] = [[], [], []]
-    for number, event in Surface(cells, MemoryCache(), dropped).events():
+    for number, event in Surface(cells, {}, dropped).events():
         found[number].append(event)
         if isinstance(event, Step) and number == 0:
             dropped.add(0)
@@ -170,7 +169,7 @@ def test_a_paused_cell_waits_and_goes_on(prepared: list[tuple[RunConfig, TaskDat
     seen = [0, 0]
     cells = cells_of(prepared[:2])
     cells[0].paused = lambda: 0 < seen[1] < 6  # until the other has ended
-    for number, event in Surface(cells, MemoryCache()).events():
+    for number, event in Surface(cells, {}).events():
         if isinstance(event, Step):
             seen[number] = event.step
             if number == 0 and event.step > 3:
