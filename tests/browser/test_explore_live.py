@@ -92,8 +92,8 @@ def test_a_cancelled_map_can_be_requested_again(page: Page, server: Server, lear
     expect(page.get_by_text(re.compile("t-SNE: Cancelled"))).to_be_visible()
     # The previous map is still shown under its name.
     drawn(page)
-    expect(page.get_by_text(re.compile("PCA, 2-D"))).to_be_visible()
+    expect(page.get_by_text(re.compile("2-D PCA"))).to_be_visible()
     again.click()
-    expect(page.get_by_text(re.compile("t-SNE, 2-D"))).to_be_visible(timeout=JOB_MS)
+    expect(page.get_by_text(re.compile("2-D t-SNE"))).to_be_visible(timeout=JOB_MS)
     expect(again).to_have_count(0)
     expect(page.get_by_text(re.compile("Trustworthiness"))).to_be_visible(timeout=JOB_MS)
