@@ -31,6 +31,7 @@ RATE_KNOB = Knob(
 # Glossary cards of knobs.
 CARDS = {"temperature": "temperature", "lambda": "weight"}
 WHEN = N_("Takes effect at the next step; the curves mark it.")
+KEEP = ""
 
 
 class Drawn(NamedTuple):
@@ -122,9 +123,6 @@ def _slider(
 
 def _same(one: float, other: float) -> bool:
     return math.isclose(one, other, rel_tol=0.0, abs_tol=1e-9)
-
-
-KEEP = ""
 
 
 def branch_form(engine: Engine, run: RunRecord, step: int) -> None:

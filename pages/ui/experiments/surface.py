@@ -30,6 +30,8 @@ from pages.ui.parts import escaped, show_errors, task_names
 from pages.ui.visitor import visitor
 
 MOST_SEEDS = 2
+# Height of one map. All rows fit below the head of the page, unless they would become too small.
+HEIGHT = "clamp(6.5rem, (100dvh - 31rem) / {rows} - 1.5rem, 15rem)"
 
 
 def surface_link(task_id: str) -> None:
@@ -108,10 +110,6 @@ def draw_findings(
     return found.withheld
 
 
-# Height of one map. All rows fit below the head of the page, unless they would become too small.
-HEIGHT = "clamp(6.5rem, (100dvh - 31rem) / {rows} - 1.5rem, 15rem)"
-
-
 def draw_maps(store: Store, experiment_id: str, design: Design, runs: Sequence[ExperimentRun]) -> None:
     """Draw a map of every cell of the newest seed that has frames."""
     for seed in reversed(design.seeds):
@@ -151,9 +149,9 @@ def draw_maps(store: Store, experiment_id: str, design: Design, runs: Sequence[E
     )
     st.caption(
         _(
-            "All maps share the same two axes: the first two principal components of all cells' normalised vectors at "
-            "the newest step. Maps and their scores are those of seed {seed}. Hovering a text highlights it on every "
-            "map.",
+            "All maps share the same two axes: the first two principal components of all cells' normalised "
+            "vectors at the newest step. Maps and their scores are those of seed {seed}. Hovering over a text "
+            "highlights it on every map.",
             seed=seed,
         )
     )

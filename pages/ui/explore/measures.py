@@ -42,6 +42,15 @@ LOOKS: Mapping[str, dict[str, Any]] = {
     "Last": {"alignment": "right"},
     "Settings": {"width": "large"},
 }
+ABOUT = N_(
+    "Computes the accuracy of a linear SVM and of 1-NN, the agreement of clusters with labels and other "
+    "measures on up to {count} training rows, with the weights of the last step. Takes seconds to minutes; the "
+    "result is stored."
+)
+FLATTERING = N_(
+    "The encoder has learned from these rows, so training rows flatter the vectors: compare with the validation texts."
+)
+MEASURE = N_("Measure")
 
 
 def measures(frames: Frames, number: int) -> bool:
@@ -245,17 +254,6 @@ def movement(frames: Frames, number: int, scores: ExampleScores) -> tuple[int, .
 def _kept(frames: Frames, since: int, number: int) -> np.ndarray:
     before, after = (all_neighbours(frames.vectors(frame), K) for frame in (since, number))
     return kept_neighbours(before, after)
-
-
-ABOUT = N_(
-    "Computes the accuracy of a linear SVM and of 1-NN, the agreement of clusters with labels and other "
-    "measures on up to {count} training rows, with the weights of the last step. Takes seconds to minutes; the "
-    "result is stored."
-)
-FLATTERING = N_(
-    "The encoder has learned from these rows, so training rows flatter the vectors: compare with the validation texts."
-)
-MEASURE = N_("Measure")
 
 
 def training_measures(store: Store, runs: Mapping[str, RunRecord], page: type[Explore] | type[Compare]) -> bool:

@@ -36,6 +36,8 @@ RECALL_COLUMNS = {
 }
 # Rows of the matrix that are visible at once.
 SEEN_CLASSES = 10
+METRICS: Mapping[str, str] = {"cosine": N_("Cosine"), "euclidean": N_("Euclidean")}
+DEFAULT_K, MAX_K = 10, 100
 
 
 def classes(frames: Frames, number: int, scores: ExampleScores) -> tuple[int, ...] | None:
@@ -156,10 +158,6 @@ def _confusion(frames: Frames, scores: ExampleScores) -> tuple[int, ...] | None:
     if cell is None:
         return None
     return tuple(np.flatnonzero((labels == cell[0]) & (predicted == cell[1])).tolist())
-
-
-METRICS: Mapping[str, str] = {"cosine": N_("Cosine"), "euclidean": N_("Euclidean")}
-DEFAULT_K, MAX_K = 10, 100
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,6 +40,14 @@ from pages.ui.waiting import draw_job, start_job
 # A longer text scrolls in a box, so that the content below it stays within reach.
 LONG_CHARS, LONG_PX = 2_500, 700
 OVER = {"steps": N_("By step"), "layers": N_("By layer")}
+EVALUATED = N_(
+    "Computed without dropout and on the unchanged text; in training, dropout and changed texts may lead to other "
+    "tokens. Framed: contrasted. Tokens such as [CLS] and [SEP] are never contrasted."
+)
+SEEDLESS = N_(
+    "K-means starts from the token with the highest attention, then takes the token farthest from all centres so far, "
+    "so it needs no random seed."
+)
 
 
 def one_text(reading: Reading, chosen: Settings, classes: tuple[str, ...], name: str) -> None:
@@ -165,16 +173,6 @@ def _records(reading: Reading, chosen: Settings, before: WordAttention, after: W
         }
         for i, word in enumerate(reading.words)
     ]
-
-
-EVALUATED = N_(
-    "Computed without dropout and on the unchanged text; in training, dropout and changed texts may lead to other "
-    "tokens. Framed: contrasted. Tokens such as [CLS] and [SEP] are never contrasted."
-)
-SEEDLESS = N_(
-    "K-means starts from the token with the highest attention, then takes the token farthest from all centres so far, "
-    "so it needs no random seed."
-)
 
 
 def contrasts_tokens(config: RunConfig) -> bool:
