@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,12 +17,10 @@ from core.figures.template import (
     axis_heading,
     base_layout,
     letters_wide,
-    note,
     plain_text,
     row_axis,
     row_bars,
     short_text,
-    upright,
 )
 from core.messages import _, ngettext
 from core.quantities import percent
@@ -42,19 +40,11 @@ BAR_SHARE = 0.94
 SHOWN_PERCENTILE = 99.0
 TAIL_RATIO = 1.5
 # A mark that would extend the axis to more than this multiple of its length is drawn at the edge instead.
-MARK_RATIO = 2.0
 SCORE_BINS = 20
 MOST_SCORE = 1e6
 
 
 Lengths = npt.NDArray[np.int64]
-
-
-class LengthMark(NamedTuple):
-    """A labelled vertical line at a length."""
-
-    length: float
-    text: str
 
 
 def class_balance_figure(classes: Sequence[str], counts: Mapping[str, Sequence[int]]) -> Figure:
@@ -167,7 +157,7 @@ class _Bins(NamedTuple):
         return self.tail_place + self.width / 2 if self.has_tail else self.end - 0.5
 
 
-def histogram_figure(lengths: Sequence[int], unit: str, mark: LengthMark | None = None) -> Figure:
+def histogram_figure(lengths: Sequence[int], unit: str) -> Figure:
     """Draw a histogram of text lengths.
 
     Bars have equal integer widths. If a few texts are much longer than the others, they share an overflow bar, labelled
@@ -176,49 +166,35 @@ def histogram_figure(lengths: Sequence[int], unit: str, mark: LengthMark | None 
     Args:
         lengths: integers ≥ 0; an empty sequence gives an empty figure.
         unit: the unit of a length, in the plural and in the user's language, e.g. "tokens".
-        mark: a line such as (128, "reads 128 tokens"). If it is far from the bars, only its label is drawn, at the edge
-            and with an arrow.
     Raises: ValueError for a negative length.
     """
     given = np.asarray(lengths, dtype=np.int64)
     if given.size and given.min() < 0:
         raise ValueError(f"lengths = {given.min()}: expected 0 or more")
-    bins = _binned(given, mark) if given.size else None
+    bins = _binned(given) if given.size else None
     shown = html.escape(" ".join(unit.split()))
     low, high = (bins.low, bins.high) if bins else (-0.5, 0.5)
-    shapes, notes = [], []
-    if mark is not None:
-        side = _mark_side(mark, bins)
-        if side == "within":
-            shapes.append(upright(mark.length, {"color": QUIET, "width": 1.5, "dash": "dash"}))
-            margin = 0.02 * (high - low)
-            low, high = min(low, mark.length - margin), max(high, mark.length + margin)
-        notes.append(_mark_label(mark, side, rightward=mark.length < (low + high) / 2))
     layout = base_layout(
         height=HISTOGRAM_HEIGHT_PX,
         showlegend=False,
         hovermode="closest",
         dragmode=False,
-        margin={"l": 56, "r": 16, "t": 24 if mark is not None else 8, "b": 40},
+        margin={"l": 56, "r": 16, "t": 8, "b": 40},
         xaxis={"title": axis_heading(shown), "range": [low, high], "tickangle": 0, "zeroline": False, "showgrid": False}
         | _whole_ticks(low, high, 7)
         | _tail_ticks(bins),
         yaxis={"title": axis_heading(_("texts")), "rangemode": "tozero", "zeroline": False}
         | _whole_ticks(0, max(bins.counts) if bins else 1, 5),
-        shapes=shapes,
-        annotations=notes,
     )
     return {"data": [_histogram_trace(bins, given, shown)] if bins else [], "layout": layout}
 
 
-def _binned(lengths: Lengths, mark: LengthMark | None) -> _Bins:
+def _binned(lengths: Lengths) -> _Bins:
     low, longest = int(lengths.min()), int(lengths.max())
     # "lower" excludes the longest length even if there are few.
     last = int(np.percentile(lengths, SHOWN_PERCENTILE, method="lower"))
     if longest < low + BINS or longest <= low + TAIL_RATIO * (last - low):
         last = longest
-    elif mark is not None and last < mark.length < low + MARK_RATIO * (last - low):
-        last = min(longest, math.ceil(mark.length))  # keep the mark on the scale, outside the overflow bar
     width = _width(last - low + 1)
     first = low // width * width
     starts = list(range(first, last + 1, width))
@@ -252,16 +228,6 @@ def _tail_ticks(bins: _Bins | None) -> Figure:
     }
 
 
-def _mark_side(mark: LengthMark, bins: _Bins | None) -> Literal["left", "within", "right"]:
-    """Return "within" for a mark on the scale or close enough to extend the axis, otherwise its side of the bars."""
-    if bins is None:
-        return "right"
-    reach = (MARK_RATIO - 1) * (bins.high - bins.low)
-    if mark.length < bins.low - reach:
-        return "left"
-    return "within" if mark.length < (bins.end if bins.has_tail else bins.high + reach) else "right"
-
-
 def _histogram_trace(bins: _Bins, lengths: Lengths, unit: str) -> Figure:
     texts = lengths.size
     middles = [start + (bins.width - 1) / 2 for start in bins.starts]
@@ -281,17 +247,6 @@ def _histogram_trace(bins: _Bins, lengths: Lengths, unit: str) -> Figure:
 def _upright_bars(x: list[float], y: list[int], width: Any, colour: Any, hovers: list[str]) -> Figure:
     bars = {"type": "bar", "x": x, "y": y, "width": width, "marker": {"color": colour}}
     return bars | {"hovertext": hovers, "hovertemplate": "%{hovertext}<extra></extra>"}
-
-
-def _mark_label(mark: LengthMark, side: Literal["left", "within", "right"], *, rightward: bool) -> Figure:
-    """Return the label above the bars: beside its line, or at the edge beyond which the line would lie."""
-    text = short_text(mark.text, 60)
-    font = {"size": 12, "color": QUIET}
-    if side == "within":
-        return note(text, mark.length, 1, "bottom", font, xref="x", xanchor="left" if rightward else "right")
-    if side == "left":
-        return note(f"← {text}", 0, 1, "bottom", font)
-    return note(f"{text} →", 1, 1, "bottom", font, xanchor="right")
 
 
 def score_figure(scores: Sequence[float]) -> Figure:

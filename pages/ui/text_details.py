@@ -15,8 +15,8 @@ from core.catalogue.encoders import LISTED
 from core.catalogue.views import VIEWS
 from core.config import EncoderConfig
 from core.errors import PlaygroundError, quote_value
-from core.figures.bars import LengthMark, histogram_figure
-from core.messages import N_, _, sentences
+from core.figures.bars import histogram_figure
+from core.messages import N_, _, ngettext, sentences
 from core.models.source import BUNDLED, tokenizer_file
 from core.parameters import Value
 from core.quantities import percent
@@ -53,13 +53,7 @@ def lengths(texts: Sequence[Input]) -> None:
         st.caption(sentences([escaped(str(error)), _("Showing words instead.")]))
         counted = None
     found = list(counted.counts) if counted else word_counts(chosen)
-    # Translators: of the tokens of a text.
-    mark = (
-        LengthMark(DEFAULT_LENGTH, _("texts are cut at {count} tokens by default", count=DEFAULT_LENGTH))
-        if counted
-        else None
-    )
-    figure = histogram_figure(found, _("tokens") if counted else _("words"), mark)
+    figure = histogram_figure(found, _("tokens") if counted else _("words"))
     height = int(figure["layout"]["height"])
     about = _("Number of texts by length in tokens.") if counted else _("Number of texts by length in words.")
     live_figure(figure, key="data.lengths", height=height, description=about)
@@ -90,7 +84,17 @@ def _sentence(found: Sequence[int], counted: TokenCounts | None, *, all_texts: i
         # Translators: {said} is the sentence so far.
         said = _("{said}; counted on {count} texts spread over all rows", said=said, count=f"{len(found):,}")
     # Translators: {said} is a sentence without its full stop.
-    return _("{said}.", said=said)
+    about = [_("{said}.", said=said)]
+    if counted and (cut := sum(length > DEFAULT_LENGTH for length in found)):
+        about.append(
+            ngettext(
+                "{count} text has more than {most} tokens and is cut there by default.",
+                "{count} texts have more than {most} tokens and are cut there by default.",
+                cut,
+                most=DEFAULT_LENGTH,
+            )
+        )
+    return sentences(about)
 
 
 def _counts(encoder: str, texts: list[Input]) -> TokenCounts | None:

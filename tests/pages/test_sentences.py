@@ -26,13 +26,21 @@ CLEAN = Split(("a", "b", "c", "d"), (0, 1, 0, 1))
                 "on 5 texts spread over all rows."
             ),
         ),
-        (0.0, 5, "The middle half of the texts have 2 to 3 tokens; the median is 2, and the longest has 1,000."),
+        (
+            0.0,
+            5,
+            (
+                "The middle half of the texts have 2 to 3 tokens; the median is 2, and the longest has 1,000. "
+                "1 text has more than 128 tokens and is cut there by default."
+            ),
+        ),
         (
             0.25,
             9,
             (
                 "The middle half of the texts have 2 to 3 tokens; the median is 2, and the longest has 1,000; 25.0% "
-                "of the tokens are unknown to the tokenizer; counted on 5 texts spread over all rows."
+                "of the tokens are unknown to the tokenizer; counted on 5 texts spread over all rows. "
+                "1 text has more than 128 tokens and is cut there by default."
             ),
         ),
     ],

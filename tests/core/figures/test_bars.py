@@ -9,7 +9,7 @@ from itertools import pairwise
 import plotly.graph_objects as go
 import pytest
 
-from core.figures.bars import LengthMark, class_balance_figure, histogram_figure, score_figure
+from core.figures.bars import class_balance_figure, histogram_figure, score_figure
 from core.figures.template import Figure
 from tests.cases import each
 
@@ -67,16 +67,14 @@ class TestClassBalance:
 
 
 class TestHistogram:
-    @each("mark", [None, *(LengthMark(x, "reads it") for x in (0, 4, 25, 128, 10_000))])
     @each(
         "lengths", [[], [0], [7], [7] * 50, [0, 1], [5, 2000], [3, 3, 3, 900_000], [*range(10_000)], [10_000, 10_007]]
     )
-    def test_it_is_json_and_a_figure_that_plotly_accepts(self, lengths: list[int], mark: LengthMark | None) -> None:
-        figure = histogram_figure(lengths, "tokens", mark)
+    def test_it_is_json_and_a_figure_that_plotly_accepts(self, lengths: list[int]) -> None:
+        figure = histogram_figure(lengths, "tokens")
         check(figure)
         low, high = figure["layout"]["xaxis"]["range"]
         assert low < high
-        assert len(figure["layout"]["annotations"]) == (mark is not None)
         if lengths:
             bars = bars_of(figure)
             assert sum(count for _, _, count, _ in bars) == len(lengths)
@@ -120,40 +118,12 @@ class TestHistogram:
         assert str(int(widths.pop())).rstrip("0") in ("1", "2", "5")
 
     def test_a_unit_is_escaped(self) -> None:
-        figure = histogram_figure([1, 2], HOSTILE, LengthMark(1, HOSTILE))
+        figure = histogram_figure([1, 2], HOSTILE)
         assert "<img" not in json.dumps(figure)
 
     def test_a_negative_length_is_refused(self) -> None:
         with pytest.raises(ValueError, match="-2"):
             histogram_figure([3, -2], "words")
-
-
-class TestMark:
-    def test_a_line_stands_at_the_length_with_its_text(self) -> None:
-        layout = histogram_figure([*range(10, 60)], "tokens", LengthMark(32, "reads 32 tokens"))["layout"]
-        (line,), (note,) = layout["shapes"], layout["annotations"]
-        assert (line["x0"], line["x1"], line["y0"], line["y1"]) == (32, 32, 0, 1)
-        assert (note["x"], note["xref"], note["text"]) == (32, "x", "reads 32 tokens")
-
-    @each(
-        ("lengths", "length", "text"),
-        [([*range(10, 60)], 512, "reads →"), ([*range(900, 950)], 128, "← reads"), ([], 128, "reads →")],
-    )
-    def test_a_mark_far_off_is_told_at_the_edge(self, lengths: list[int], length: int, text: str) -> None:
-        layout = histogram_figure(lengths, "tokens", LengthMark(length, "reads"))["layout"]
-        assert layout["shapes"] == []
-        assert layout["annotations"][0]["text"] == text
-        assert layout["annotations"][0]["xref"] == "paper"
-
-    @each("length", [30, 64, 90, 128, 512])
-    @each("seed", range(3))
-    def test_a_line_never_stands_in_the_bar_that_is_off_the_scale(self, seed: int, length: int) -> None:
-        figure = histogram_figure([*made_lengths(500, seed), 3_000], "tokens", LengthMark(length, "reads"))
-        if figure["layout"]["shapes"]:
-            assert length < bars_of(figure)[-1][0]
-            assert length < int(figure["layout"]["xaxis"]["ticktext"][-1].removeprefix("≥ "))
-        else:
-            assert length > bars_of(figure)[-2][1]
 
 
 class TestScores:
