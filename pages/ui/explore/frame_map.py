@@ -51,7 +51,7 @@ SPLITS, SPLIT_COLOURS = (VALIDATION, TRAIN, TEST), (ACCENT, "#e69f00", "#cc79a7"
 # The description of the colouring states this.
 LOSS_QUANTILE = 0.98
 # The map fills the screen together with the page's header, the controls and the player.
-HEIGHT = "max(18rem, 100dvh - 17.5rem)"
+HEIGHT = "max(18rem, min(100dvh - 17.5rem, max(48vw, 36rem)))"  # on a tall screen as high as wide
 
 
 @dataclass(frozen=True, slots=True)

@@ -134,22 +134,24 @@ def _heat(reading: Reading, chosen: Settings) -> None:
         columns = list(range(1, chosen.layers + 1))
         column = pgettext("axis", "layer")
         description = _("Attention of [CLS] to each word, by layer.")
-    places = list(most_attended(weights, 40))
+    skipped = chosen.skipped(reading.words)
+    shown = [place for place in range(len(reading.words)) if place not in skipped]
+    places = [shown[one] for one in most_attended(weights[:, shown], 40)]
     figure = word_heatmap_figure(
         [reading.words[place] for place in places],
         weights[:, places],
         columns,
         column=column,
         revision=f"{reading.key}.{over}",
-        chosen=in_top(weights, chosen.k, chosen.skipped(reading.words))[:, places],
+        chosen=in_top(weights, chosen.k, skipped)[:, places],
     )
     _draw(figure, f"tokens.heat.{over}", description)
-    if len(places) < len(reading.words):
+    if len(places) < len(shown):
         st.caption(
             _(
                 "The {shown} words with the highest attention, of {words}.",
                 shown=len(places),
-                words=f"{len(reading.words):,}",
+                words=f"{len(shown):,}",
             )
         )
 
