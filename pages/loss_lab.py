@@ -37,9 +37,7 @@ SITUATIONS: Sequence[tuple[str, str, Mapping[str, str]]] = (
 
 def page() -> None:
     head = page_head(_("Loss lab"))
-    head.caption(
-        _("Points move against the exact gradient of a loss. Drag them, change τ, press Play."), width="content"
-    )
+    head.caption(_("Points descend the exact gradient of a loss. Drag them, change τ, press Play."), width="content")
     with head:
         for name, about, address in SITUATIONS:
             st.button(_(name), type="tertiary", help=_(about), on_click=_set_situation, args=(address,))

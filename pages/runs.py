@@ -168,7 +168,7 @@ def _filtered(runs: list[RunSummary]) -> list[RunSummary]:
     if of_experiments := sum(run.of_experiment for run in runs):
         wanted, widget = bound_switch(Runs.EXPERIMENTS)
         count = ngettext("{count} run", "{count} runs", of_experiments)
-        st.toggle(_("Also show {runs} of experiments", runs=count), **widget.by_value)
+        st.toggle(_("Also show {runs} from experiments", runs=count), **widget.by_value)
         runs = runs if wanted else [run for run in runs if not run.of_experiment]
     tags = sorted({tag for run in runs for tag in run.tags})
     if not tags:
@@ -186,13 +186,13 @@ def _budget(sizes: Mapping[str, RunSize], runs: list[RunSummary]) -> None:
     taken = {"total": size_text(total), "budget": f"{budget_gb:g}"}
     said = [
         _(
-            "Runs take {total} of {budget} GB (SCL_DISK_GB), including {deleted} of deleted runs that can still be "
-            "restored.",
+            "Runs use {total} of {budget} GB (SCL_DISK_GB), including {deleted} of deleted runs that can still "
+            "be restored.",
             deleted=size_text(deleted),
             **taken,
         )
         if deleted
-        else _("Runs take {total} of {budget} GB (SCL_DISK_GB).", **taken)
+        else _("Runs use {total} of {budget} GB (SCL_DISK_GB).", **taken)
     ]
     lost = sum(dropped_sentence(run) is not None for run in runs)
     if lost:

@@ -21,8 +21,8 @@ from pages.ui.tokens.source import NOT_KEPT, choose, choose_text
 VIEWS = {"text": N_("One text"), "delete": N_("Delete a word"), "classes": N_("By class")}
 CONTRASTED = {"contrasted": N_("Contrasted tokens")}
 MEAN_POOLING = N_(
-    "The attention shown is that of [CLS], but this run classifies the mean of all token vectors, so it says "
-    "little about the predictions."
+    "The page shows attention from [CLS] to each word. This run classifies the mean of all token vectors, so "
+    "that attention says little about its predictions."
 )
 UNTRAINED = N_(
     "At step {step:,} the classifier had learned nothing. Predictions for examples come from a linear probe if the "

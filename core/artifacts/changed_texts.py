@@ -45,7 +45,7 @@ class Change(NamedTuple):
     def label(self) -> str:
         """The label, marked for translation."""
         if self.name == TYPOS:
-            return N_("Typos")
+            return N_("Misspelt words")
         if self.name in PARAPHRASES:
             return PARAPHRASES[self.name]
         return dict(EDA.parameters[0].choices or {}).get(self.name) or VIEWS[self.name].label

@@ -66,7 +66,7 @@ PANELS = (
         N_("Gradient norm"),
         0.22,
         N_("a spike marks an unstable step"),
-        {"type": "log", "exponentformat": "none", "minor": {"showgrid": False}},
+        {"type": "log", "exponentformat": "none", "nticks": 3, "minor": {"showgrid": False}},
     ),
     Panel(
         N_("Cosine between the terms' gradients"),
@@ -78,12 +78,12 @@ PANELS = (
         N_("Neural collapse on validation"),
         0.22,
         N_("0 when each class has collapsed to a vertex of a simplex"),
-        {"type": "log", "exponentformat": "none", "minor": {"showgrid": False}},
+        {"type": "log", "exponentformat": "none", "nticks": 3, "minor": {"showgrid": False}},
     ),
     Panel(
         N_("Learning rate"),
         0.13,
-        N_("step size"),
+        N_("scale of each update"),
         {"rangemode": "tozero", "exponentformat": "power", "nticks": 3},
     ),
 )

@@ -109,8 +109,8 @@ def before_and_after_html(
     ]
     summary = [
         _("Top {k}", k=k),
-        _("{sign} entered: {words}", sign=ENTERED, words=_listed(text, exchange.entered)),
-        _("{sign} dropped out: {words}", sign=LEFT, words=_listed(text, exchange.left)),
+        _("{sign} new: {words}", sign=ENTERED, words=_listed(text, exchange.entered)),
+        _("{sign} gone: {words}", sign=LEFT, words=_listed(text, exchange.left)),
         _("stayed: {words}", words=_listed(text, exchange.stayed)),
     ]
     remark = top_words(new, k, skip).remark

@@ -77,7 +77,9 @@ SENTENCES: Mapping[Outcome, str] = {
         "between them are similar, and nearly every validation text gets the same prediction."
     ),
     # Translators: {covered} is "it has fallen 50.0% of the way from its collapse line to its lower bound"
-    Outcome.LEARNING: N_("The contrastive loss is below its collapse line: {covered}."),
+    Outcome.LEARNING: N_(
+        "The contrastive loss is below its collapse line, its value if all vectors were equal: {covered}."
+    ),
     # Translators: {covered} is "it has fallen 90.0% of the way from its collapse line to its lower bound"
     Outcome.NEAR_BOUND: N_(
         "The contrastive loss is close to its lowest possible value on training batches: {covered}."
@@ -203,14 +205,13 @@ def _covered(contrast: Contrast) -> str:
     share = percent(max(0.0, contrast.covered))
     if contrast.reachable < NEARLY_THERE:
         text = _(
-            "it has fallen {share} of the way from its collapse line to its lower bound, of at most {most} at τ = "
-            "{temperature:g}",
+            "it has fallen {share} of the way from there to its lower bound, of at most {most} at τ = {temperature:g}",
             share=share,
             most=percent(contrast.reachable),
             temperature=contrast.temperature,
         )
     else:
-        text = _("it has fallen {share} of the way from its collapse line to its lower bound", share=share)
+        text = _("it has fallen {share} of the way from there to its lower bound", share=share)
     if contrast.steps <= 1:
         return text
     # Translators: {covered} is "it has fallen 50.0% of the way from its collapse line to its lower bound"

@@ -286,7 +286,7 @@ def _audit_term(config: RunConfig, phase: PhaseConfig, data: TaskData, term: Ter
     positives = expected_positives(counts, batch, sampler, views, seed=config.seed)
     starving = anchors_without_positive(counts, batch, sampler, views, seed=config.seed)
     queue = integer_setting(term.term.parameters, "queue")
-    columns = {"Class": data.classes, "Rows": counts, "Per anchor": positives}
+    columns = {"Class": data.classes, "Rows": counts, "Positives per anchor": positives}
     columns |= {"In the queue": [queue * share for share in shares]} if queue else {}
     if queue:
         full, steps = -(-queue // batch), phase.steps or 0
@@ -315,7 +315,7 @@ def _audit_term(config: RunConfig, phase: PhaseConfig, data: TaskData, term: Ter
         )
         if batch >= SMALLEST_BALANCED:
             st.button(_("Use class-balanced batches"), on_click=use_balanced_sampler)
-    _table(columns | {"No positive": hundredths(starving)})
+    _table(columns | {"Anchors without any": hundredths(starving)})
 
 
 def _without_labels(counts: Sequence[int], batch: int, sampler: str, seed: int, filters: bool) -> str:
@@ -350,9 +350,9 @@ def _table(columns: dict[str, Sequence[object]]) -> None:
         column_config={
             "Class": st.column_config.TextColumn(_("Class"), help=_("Training rows by class")),
             "Rows": st.column_config.NumberColumn(pgettext("a count", "Rows")),
-            "Per anchor": st.column_config.NumberColumn(
+            "Positives per anchor": st.column_config.NumberColumn(
                 # Translators: the heading of a column: how many positives an anchor finds in its batch.
-                _("Per anchor"),
+                _("Positives per anchor"),
                 format="%.1f",
                 help=_("Expected number of other vectors of its class in an anchor's batch"),
             ),
@@ -361,8 +361,8 @@ def _table(columns: dict[str, Sequence[object]]) -> None:
                 format="%.0f",
                 help=_("Expected number of vectors of its class in the queue, once it is full"),
             ),
-            "No positive": st.column_config.NumberColumn(
-                _("No positive"),
+            "Anchors without any": st.column_config.NumberColumn(
+                _("Anchors without any"),
                 format=PERCENT_CELLS,
                 help=_(
                     "Probability that an anchor has no positive in its batch; without a queue it then adds nothing "

@@ -280,7 +280,7 @@ def _rows(task_id: str, listing: Listing) -> None:
     st.header(_("Views of a text"))
     encoder = state.widget_value("data.encoder") or BUNDLED
     if not chosen:
-        st.caption(_("Select a row to see how each view changes its text."))
+        st.caption(_("Select a row to see the views of its text."))
     else:
         text_views_of(listing.texts[rows[chosen[0]]], encoder)
     moves(listing.texts, encoder)

@@ -28,14 +28,14 @@ from pages.ui.text_table import csv_button
 from pages.ui.waiting import complete_since, draw_job, ensure_job, job_of, start_job
 
 ABOUT = N_(
-    "Misspells, deletes, replaces, swaps or duplicates words of up to {count} test texts, and applies the "
-    "token and embedding augmentations of contrastive losses. Shows how far the vectors move and how many "
-    "predictions flip. Takes about a minute; the result is stored."
+    "Changes up to {count} test texts: misspells, deletes, replaces, swaps or duplicates words, and applies "
+    "the augmentations of tokens and embeddings that make contrastive views. Shows how far the vectors move "
+    "and how many predictions flip. Takes about a minute; the result is stored."
 )
 UNCHANGED = N_("Unchanged")
 ONE_HOT = N_(
-    "For comparison: the one-hot vectors of two different words have cosine 0 and are √2 apart, whatever the words "
-    "mean."
+    "For comparison: the one-hot vectors of any two different words have cosine 0 and distance √2, whatever "
+    "the words mean."
 )
 # Texts of a task on Data.
 SAMPLE = 200
@@ -160,9 +160,9 @@ def moves(texts: Sequence[Input], encoder: str) -> None:
     if job is None or job.status != Status.FINISHED:
         st.caption(
             _(
-                "Misspells, deletes, replaces, swaps or duplicates words of {texts}, and applies the token and "
-                "embedding augmentations of contrastive losses. Shows the cosine with the unchanged text in "
-                "{encoder} before training.",
+                "Changes {texts}: misspells, deletes, replaces, swaps or duplicates words, and applies the "
+                "augmentations of tokens and embeddings that make contrastive views. Shows the cosine with the "
+                "unchanged text in {encoder} before training.",
                 texts=read_texts,
                 encoder=escaped(encoder),
             )
@@ -183,8 +183,8 @@ def moves(texts: Sequence[Input], encoder: str) -> None:
         sentences(
             [
                 _(
-                    "Mean cosine with the unchanged text, over those of {texts} that changed, by the untrained "
-                    "{encoder}.",
+                    "Mean cosine between a text and its changed version, in the untrained {encoder}. Those of "
+                    "{texts} that did not change are left out.",
                     texts=read_texts,
                     encoder=escaped(encoder),
                 ),

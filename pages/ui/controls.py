@@ -167,7 +167,7 @@ def disk_line(engine: Engine, run: RunSummary) -> None:
             (N_("weights {size}") if run.status == Status.FINISHED else N_("checkpoint {size}"), size.weights),
             (N_("snapshots {size}"), size.snapshots),
             (N_("frames {size}"), size.frames),
-            (N_("maps, measures and log {size}"), size.others),
+            (N_("other files {size}"), size.others),
         )
         if part
     ]
@@ -177,7 +177,7 @@ def disk_line(engine: Engine, run: RunSummary) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         if run.weights_dropped_at is None and visitor().may_change(run.owner):
             st.toggle(
-                _("Keep weights"),
+                _("Never delete weights"),
                 run.keep_weights,
                 key=key,
                 on_change=turned,
@@ -282,7 +282,7 @@ def pair_page(store: Store, first: RunRecord, second: RunRecord) -> None:
     why_not = page.refusal(store, first) or page.refusal(store, second)
     st.download_button(
         # Translators: a button that saves one page about two runs.
-        _("Export both as a page"),
+        _("Export both as a web page"),
         partial(_made, language(), page, store, first.id, second.id),
         f"{file_stem(first)}-and-{page.file_name(second)}",
         page.mime,

@@ -110,7 +110,7 @@ def use_balanced_sampler() -> None:
 
 # Widget names of the encoder's fields.
 ENCODER = {"id": "encoder", "pooling": "pooling", "max_length": "max_length", "dropout": "dropout"}
-POOLINGS = {"cls": "[CLS]", "mean": N_("mean"), None: N_("the encoder's own pooling")}
+POOLINGS = {"cls": "[CLS]", "mean": N_("mean pooling"), None: N_("the encoder's own pooling")}
 OWN = {"cls": N_("Encoder's own: [CLS]"), "mean": N_("Encoder's own: mean")}
 # Number of frames that `default_frame_steps` spreads over a run.
 FRAMES = replace(fields_of(ProbeConfig)["frame_steps"], kind="integer", low=2, high=1_000, words={})
@@ -163,7 +163,7 @@ def _encoder(start: RunConfig) -> dict[str, Any]:
     summary = [
         _("Encoder: {name}", name=now["id"] or BUNDLED),
         _(POOLINGS[now["pooling"] if now["pooling"] != "auto" else own]),
-        ngettext("{count} token", "{count} tokens", now["max_length"] or 0),
+        _("up to {count} tokens", count=now["max_length"] or 0),
         *([] if now["dropout"] is None else [_("dropout {rate:g}", rate=now["dropout"])]),
     ]
     with summarised(summary, "form.encoder_fold"):
@@ -206,7 +206,7 @@ def _more(start: RunConfig, steps: int) -> dict[str, Any]:
             "{count} frames",
             len(default_frame_steps(steps, max(2, state.widget_value(state.form_key("frames"), frames) or 0))),
         ),
-        _("also: name, classifier, precision, processes"),
+        _("more: name, classifier, precision, processes"),
     ]
 
     def field(place: Any, section: BaseModel, name: str, widget: str = "", **more: Any) -> Any:

@@ -133,7 +133,7 @@ def draw_links(run: RunSummary) -> None:
         (_("Explore"), "explore", "scatter_plot", "run"),
         (_("Tokens"), "tokens", "format_ink_highlighter", "run"),
         (_("Compare"), "compare", "compare_arrows", "runs"),
-        (_("Use again"), "fine_tune", "replay", "from"),
+        (_("Reuse settings"), "fine_tune", "replay", "from"),
     ):
         st.page_link(f"pages/{page}.py", label=label, icon=f":material/{icon}:", query_params={name: run.id})
 

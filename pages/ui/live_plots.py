@@ -106,9 +106,7 @@ def _attended(now: RunNow, frames: Frames, on_map: MapState) -> str:
     cut = escaped(truncate(" ".join(text.sides), TEXT_CHARS))
     # Translators: {words} are the words of a text with the most attention, with their shares.
     if now.run.config.encoder.pooling == "mean":
-        return _(
-            "[CLS], which this run's classifier does not use, attends to {words} in “{text}”.", words=listed, text=cut
-        )
+        return _("[CLS], which is not classified here, attends to {words} in “{text}”.", words=listed, text=cut)
     return _("[CLS] attends to {words} in “{text}”.", words=listed, text=cut)
 
 

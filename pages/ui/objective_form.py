@@ -44,7 +44,7 @@ def objective_form(number: int, objective: JSON) -> JSON:
     given, convex = objective["terms"], objective["combine"] == "convex"
     entries = sorted((LOSSES[term["loss"]] for term in given), key=lambda entry: entry.contrastive)
     losses = " + ".join(entry.symbol for entry in entries)
-    with summarised([_("Terms: {losses}", losses=losses), _("also: views, levels, layers")], key(number, "terms")):
+    with summarised([_("Terms: {losses}", losses=losses), _("more: views, levels, layers")], key(number, "terms")):
         terms = [_term(number, i, term, len(given)) for i, term in enumerate(given)]
         may_bind = len(given) == 2 and sum(LOSSES[term["loss"]].contrastive for term in given) == 1
         with st.container(horizontal=True):
@@ -130,9 +130,7 @@ def _explain(number: int, objective: ObjectiveConfig) -> None:
     if taus and taus[0] > 0:
         with st.expander(_("Effect of τ on one text"), expanded=True):
             example_softmax(taus[0], key=f"form.softmax.{number}")
-            about = _(
-                "Computed from the cosine similarities of one film review to others before training, in a bundled run."
-            )
+            about = _("Cosine similarities of one film review to others, from the bundled encoder before training.")
             st.caption(about)
     with st.popover(_("Sources and other definitions"), type="tertiary"):
         for loss in dict.fromkeys(term.loss for term in objective.terms):

@@ -55,10 +55,12 @@ def softmax_bars(
         share=largest,
     )
     _mount(key=key, data=[{"bars": bars, "label": label}], height=92)
-    gets = _("At τ {temperature}, the most similar text has a probability of {share}.", temperature=tau, share=largest)
+    gets = _(
+        "At τ {temperature}, the most similar text gets {share} of the probability.", temperature=tau, share=largest
+    )
     about = _(
-        "Each bar is the softmax probability of one of the {others} other texts of a batch, the most similar "
-        "first; together they sum to 1. Filled bars are positives, hatched bars negatives.",
+        "Each bar is the softmax probability of one of the {others} other texts in a batch, most similar "
+        "first; they sum to 1. Filled bars are positives, hatched bars negatives.",
         others=len(bars),
     )
     st.caption(sentences([gets, about]))

@@ -124,7 +124,7 @@ def test_the_map_stays_in_place_from_the_first_frame_to_the_end(
     server_store.send(run_id, "resume")
     wait_for(server_store, run_id, lambda run: run.status == Status.FINISHED)
     expect(page.get_by_text("finished", exact=True)).to_be_visible()
-    expect(page.get_by_role("link", name="Use again")).to_be_visible()
+    expect(page.get_by_role("link", name="Reuse settings")).to_be_visible()
     assert [part.bounding_box() for part in parts] == first
 
 

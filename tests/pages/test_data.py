@@ -341,7 +341,7 @@ def test_a_file_is_understood_and_added_as_it_is(
     assert f"**{task.name}** was added, with 40 rows." in said(checked(app))
     assert links(app) == {
         "Fine-tune on it": f"task={task.id}",
-        "How do λ and τ affect it?": f"surface={task.id}",
+        "Try λ and τ on it": f"surface={task.id}",
     }
     assert app.file_uploader[0].value is None
     button(app, "Browse it").click().run()
@@ -545,7 +545,7 @@ def test_a_task_s_texts_are_measured_under_small_changes(opened: Pages, folder: 
         frame.value for frame in checked(opened("data", task="film_reviews")).dataframe if "Change" in frame.value
     )
     assert table.values.tolist() == [
-        ["Typos 10.0%", "90.0%", "0.912"],
+        ["Misspelt words 10.0%", "90.0%", "0.912"],
         ["Delete 40.0%", "0.0%", "–"],
         ["Second dropout pass", "100.0%", "0.985"],
     ]

@@ -527,7 +527,7 @@ def test_a_run_at_its_collapse_line_says_what_the_geometry_says(
 
 @pytest.mark.parametrize(
     ("probed", "reported"),
-    [({}, "the classes are not separated"), ({"train_rows": 80.0}, "below its collapse line: it has fallen")],
+    [({}, "the classes are not separated"), ({"train_rows": 80.0}, "if all vectors were equal: it has fallen")],
 )
 def test_a_run_that_predicts_one_class_is_not_said_to_learn_unless_a_probe_predicts(
     opened: Pages,
@@ -854,7 +854,7 @@ def test_the_list_says_what_every_run_and_all_of_them_take(opened: Pages, folder
     table = app.dataframe[0].value
     assert list(table["Size"]) == [0, 4]
     assert "Weights" not in table
-    assert "Runs take 3\\.5 MB of 20 GB \\(SCL\\_DISK\\_GB\\)\\." in words(app)
+    assert "Runs use 3\\.5 MB of 20 GB \\(SCL\\_DISK\\_GB\\)\\." in words(app)
 
 
 def test_deleted_runs_count_until_their_files_are_freed(opened: Pages, folder: Path, draft: Draft) -> None:
@@ -863,7 +863,7 @@ def test_deleted_runs_count_until_their_files_are_freed(opened: Pages, folder: P
     store.discard(run_id)
     said = words(opened("runs")).replace("\\", "")
     assert (
-        "Runs take 3.5 MB of 20 GB (SCL_DISK_GB), including 3.5 MB of deleted runs that can still be restored." in said
+        "Runs use 3.5 MB of 20 GB (SCL_DISK_GB), including 3.5 MB of deleted runs that can still be restored." in said
     )
 
 
@@ -879,7 +879,7 @@ def test_a_run_that_lost_its_weights_says_so_everywhere(
     assert "1 run has lost its weights to stay within the limit; curves and frames are kept" in words(app)
     page = opened("fine_tune", run=run_id)
     assert "to stay within 0\\.001 GB; curves and frames are kept" in words(page)
-    assert "Keep weights" not in [toggle.label for toggle in page.toggle]
+    assert "Never delete weights" not in [toggle.label for toggle in page.toggle]
     remedy = "raise SCL\\_DISK\\_GB and run the same settings again"
     assert remedy in words(opened("tokens", run=run_id, source="own"))
     assert remedy in words(opened("explore", run=run_id))
@@ -888,10 +888,10 @@ def test_a_run_that_lost_its_weights_says_so_everywhere(
 def test_a_run_is_told_to_keep_its_weights(opened: Pages, folder: Path, draft: Draft) -> None:
     store, run_id = finished(folder, draft())
     app = opened("fine_tune", run=run_id)
-    assert "On disk: 3.5 MB (weights 2.0 MB, snapshots 1.0 MB, frames 0.0 MB, maps, measures and log 0.5 MB)" in words(
+    assert "On disk: 3.5 MB (weights 2.0 MB, snapshots 1.0 MB, frames 0.0 MB, other files 0.5 MB)" in words(
         app
     )
-    (toggle,) = [toggle for toggle in app.toggle if toggle.label == "Keep weights"]
+    (toggle,) = [toggle for toggle in app.toggle if toggle.label == "Never delete weights"]
     assert not toggle.value
     toggle.set_value(True).run()
     assert store.run(run_id).keep_weights
@@ -985,7 +985,7 @@ class TestLink:
 def test_home_plays_any_of_the_replays(opened: Pages) -> None:
     app = opened("home")
     ours, theirs = (read_replay(SHIPPED[name].path).separations[-1] for name in ("ce-scl", "ce"))
-    assert f"Last frame: {ours:.2f} (CE: {theirs:.2f})" in words(app)
+    assert f"lower is better): {ours:.2f}, and {theirs:.2f} for CE" in words(app)
     assert SHIPPED["ce-scl"].about in words(app)
     next(group for group in app.get("button_group") if group.label == "Replay").set_value("collapsed").run()
     assert not app.exception

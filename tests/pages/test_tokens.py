@@ -237,7 +237,7 @@ def test_words_that_enter_and_leave_are_those_of_a_slow_loop(opened: Opener, mad
     html, surfaces = drawn(app), TEXTS[0].split(" ")
     assert html.count("entered the top k") == len(new - old)
     assert html.count("left the top k") == len(old - new)
-    listed = [html.split(f"{sign}: ")[1].split(" · ")[0] for sign in ("+ entered", "− dropped out")]
+    listed = [html.split(f"{sign}: ")[1].split(" · ")[0] for sign in ("+ new", "− gone")]
     for places, said in zip((new - old, old - new), listed, strict=True):
         assert all(surfaces[place] in said for place in places)
     special = [1 - sum(slow_shares(0, step)) for step in (0, 4)]
@@ -313,7 +313,7 @@ def test_a_damaged_frame_leaves_the_others(opened: Opener, made: Made) -> None:
     (made.folder / "frame-0000004.safetensors").write_bytes(b"damaged")
     app = opened(run=made.run_id)
     assert any("missing or damaged" in warning.value for warning in app.warning)
-    assert "After, step 2" in drawn(app)
+    assert "After (step 2)" in drawn(app)
 
 
 def test_a_running_run_says_that_more_comes(opened: Opener, make: Callable[..., Made]) -> None:
@@ -327,7 +327,7 @@ def test_a_running_run_says_that_more_comes(opened: Opener, make: Callable[..., 
     frame = Frame(2, vectors, logits_at(2), attention)
     run.store.attempt(run.run_id, 1).frame(frame, np.zeros((4, 2), np.float32))
     app.run()
-    assert "After, step 2" in drawn(app), "what is at the last step follows it"
+    assert "After (step 2)" in drawn(app), "what is at the last step follows it"
 
 
 def test_another_run_starts_from_its_own_defaults(opened: Opener, make: Callable[..., Made]) -> None:
@@ -401,8 +401,8 @@ def test_what_is_known_of_an_own_text_comes_back_from_the_address(opened: Opener
     keep_text(made, seen(read_as(HOSTILE), stamps))
     app = opened(run=made.run_id, text=HOSTILE, before=4)
     assert widget(app, "source").value == "own"
-    assert "After, step 2" in drawn(app)
-    assert "Before, step 2" in drawn(app), "of the steps that the run knows the nearest is taken"
+    assert "After (step 2)" in drawn(app)
+    assert "Before (step 2)" in drawn(app), "of the steps that the run knows the nearest is taken"
     assert "&lt;img" in drawn(app)
     assert "labelled" not in words(app)
     assert not app.warning
@@ -412,7 +412,7 @@ def test_weights_that_came_since_can_be_looked_at_too(opened: Opener, made: Made
     keep_text(made, seen(read_as("some text"), {0: 0}))
     snapshot_path(made.folder, 2).write_bytes(b"")
     app = opened(run=made.run_id, text="some text")
-    assert "After, step 0" in drawn(app)
+    assert "After (step 0)" in drawn(app)
     button(app, "Analyse the text with these weights too").click().run()
     assert [request["text"] for request in asked] == ["some text"]
 

@@ -79,7 +79,7 @@ ENTRIES = (
         "rdrop-stages",
         5,
         N_("R-Drop, one or two stages"),
-        N_("Two-stage R-Drop encodes every text twice. Is that worth its cost?"),
+        N_("One-stage R-Drop repeats only the classifier, two-stage R-Drop the encoder too. Is that worth its cost?"),
         N_("Liang et al. 2021, arXiv:2106.14448; one stage: the project's unpublished notes"),
         lambda _: (objectives("ce", "ce-scl", "rdrop-one-stage", "rdrop-two-stage"),),
         settings={"task.id": "film_reviews", "steps": 90},
@@ -161,7 +161,7 @@ ENTRIES = (
         "clusters",
         7,
         N_("Clusters of tokens"),
-        N_("Does it help to contrast clusters of the tokens with the highest [CLS] attention?"),
+        N_("Take the tokens with the highest [CLS] attention. Does it help to contrast clusters of them?"),
         NOTES,
         lambda _: (setting_axis("objective.terms.0.clusters", 5, 10, 15, name=N_("Clusters")),),
         settings={
@@ -184,7 +184,10 @@ ENTRIES = (
         "layers",
         8,
         N_("Layers × level"),
-        N_("Does one contrastive loss per layer help? At which layers, and at the level of tokens or sentences?"),
+        N_(
+            "Does a contrastive loss at several layers help? Which layers matter, and is it better on tokens or on "
+            "sentences?"
+        ),
         NOTES,
         lambda _: (
             Axis(

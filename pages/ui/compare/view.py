@@ -38,7 +38,7 @@ VIEWS = {
     "maps": N_("Maps and examples"),
     "curves": N_("Curves"),
     "scores": N_("Settings and scores"),
-    "twin": N_("Make a twin"),
+    "twin": N_("Rerun with one change"),
 }
 # Heights of a map in one row and in two: they fill the screen below header and controls, unless they become too small.
 MOST_IN_A_ROW = 3

@@ -36,7 +36,7 @@ HEIGHT = "clamp(6.5rem, (100dvh - 31rem) / {rows} - 1.5rem, 15rem)"
 
 def surface_link(task_id: str) -> None:
     """Draw a link to the card that starts a surface on a task."""
-    label, query = _("How do λ and τ affect it?"), {Experiments.SURFACE.name: task_id}
+    label, query = _("Try λ and τ on it"), {Experiments.SURFACE.name: task_id}
     st.page_link("pages/experiments.py", label=label, icon=":material/grid_on:", query_params=query)
 
 
@@ -45,8 +45,8 @@ def start_card(engine: Engine) -> None:
     with st.container(border=True, key="experiment.surface"):
         title = _("What do λ and τ do?")
         about = _(
-            "Train one short run for each pair of temperature τ and weight λ, all side by side in about a "
-            "minute. Each trains only the last block, for {steps} steps on up to {rows} texts.",
+            "Train one short run for each pair of temperature τ and weight λ, about a minute for all. Each "
+            "trains only the last block, for {steps} steps on up to {rows} texts.",
             steps=STEPS,
             rows=TRAIN_ROWS,
         )

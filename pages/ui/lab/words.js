@@ -8,7 +8,7 @@ function writeNumbers(lab, panel) {
     [_("Loss"), shortNumber(moment.loss), _("nats")],
     [mixedPart(panel), shortNumber(contrastOf(panel, moment)), _("the contrastive part, with its collapse line and lower bound")],
     [_("Collapse line"), shortNumber(collapse), _("value of the loss, or of its contrastive part, when all points coincide")],
-    [_("Gradient"), shortNumber(moment.norm), _("norm over all points; the length of an arrow grows with the square root of its point's gradient")],
+    [_("Gradient"), shortNumber(moment.norm), _("norm over all points; the length of an arrow is proportional to the square root of the gradient norm at its point")],
     [_("Alignment"), shortNumber(moment.alignment), _("mean squared distance between points of a class; lower is tighter")],
     [_("Uniformity"), shortNumber(moment.uniformity), _("lower is more spread out")],
   ].filter(([, value]) => value !== "–");
@@ -65,7 +65,7 @@ const strongestPulls = ({ pulls }, sign) =>
 
 // Describe them in words.
 function pullWords(lab, moment, setting) {
-  if (lab.anchor === null) return _("Drag a point, or press one to see its forces.");
+  if (lab.anchor === null) return _("Drag a point, or click one to see the forces on it.");
   const name = _("Point {number} ({name})", { number: lab.anchor + 1, name: lab.className(lab.labels[lab.anchor]) });
   if (!moment.pulls.length) return _("{name}: its two predictions attract each other, and its class pulls it. No other point acts on it.", { name });
   if (!moment.pulls.some(([, , , , related]) => related))

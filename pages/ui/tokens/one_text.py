@@ -71,8 +71,8 @@ def one_text(reading: Reading, chosen: Settings, classes: tuple[str, ...], name:
     with left:
         long = sum(map(len, reading.read.sides)) > LONG_CHARS
         titles = (
-            _("Before, step {step}", step=f"{chosen.before:,}"),
-            _("After, step {step}", step=f"{chosen.after:,}"),
+            _("Before (step {step})", step=f"{chosen.before:,}"),
+            _("After (step {step})", step=f"{chosen.after:,}"),
         )
         with st.container(height=LONG_PX if long else "content", border=False, key="tokens.text"):
             st.html(before_and_after_html(reading.read, before.words, after.words, chosen.k, titles=titles, skip=skip))
@@ -81,8 +81,8 @@ def one_text(reading: Reading, chosen: Settings, classes: tuple[str, ...], name:
         st.caption(
             _(
                 "{settings}. Attention on special tokens such as [CLS] and [SEP]: {special_before} before, "
-                "{special_after} after. The effective number of words that share the remaining attention is "
-                "{words_before:.0f} before and {words_after:.0f} after.",
+                "{special_after} after. Effective number of words that share the rest: {words_before:.0f} "
+                "before, {words_after:.0f} after.",
                 settings=_capital(chosen.sentence),
                 special_before=special[0],
                 special_after=special[1],

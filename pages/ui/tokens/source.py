@@ -118,8 +118,8 @@ def choose(
         )
         _slider(_("Top k words"), most, _("Number of words to select."), to_k)
         if to_before is not None:
-            step_slider(_("Before, step"), steps, to_before)
-        step_slider(_("After, step") if with_before else _("Step"), steps, to_after)
+            step_slider(_("Before (step)"), steps, to_before)
+        step_slider(_("After (step)") if with_before else _("Step"), steps, to_after)
         marks, to_marks = bound_switch(Tokens.PUNCTUATION)
         st.toggle(
             _("Punctuation"),

@@ -294,9 +294,9 @@ class TestBeforeAndAfter:
 
     def test_a_sentence_lists_them(self) -> None:
         (note,) = Reader(before_and_after(self.TEXT, self.BEFORE, self.AFTER, 2)).notes
-        assert note == "Top 2 · + entered: film · − dropped out: good · stayed: bad"
+        assert note == "Top 2 · + new: film · − gone: good · stayed: bad"
         (same,) = Reader(before_and_after(self.TEXT, self.BEFORE, self.BEFORE, 1)).notes
-        assert same == "Top 1 · + entered: none · − dropped out: none · stayed: good"
+        assert same == "Top 1 · + new: none · − gone: none · stayed: good"
 
     def test_both_rows_share_one_scale(self) -> None:
         before, after = Reader(before_and_after(self.TEXT, self.BEFORE, self.AFTER, 2)).blocks
