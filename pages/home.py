@@ -84,8 +84,8 @@ def _replay() -> None:
     if name != BASELINE and ours is not None and theirs is not None:
         about.append(
             _(
-                "Spread ratio at the last frame (spread within classes over spread between them, lower is "
-                "better): {ours}, and {theirs} for CE; one seed each.",
+                "Spread ratio at the last frame (within over between classes, lower is better): {ours}, for CE "
+                "{theirs}; one seed each.",
                 ours=f"{ours:.2f}",
                 theirs=f"{theirs:.2f}",
             )

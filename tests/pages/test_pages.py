@@ -888,9 +888,7 @@ def test_a_run_that_lost_its_weights_says_so_everywhere(
 def test_a_run_is_told_to_keep_its_weights(opened: Pages, folder: Path, draft: Draft) -> None:
     store, run_id = finished(folder, draft())
     app = opened("fine_tune", run=run_id)
-    assert "On disk: 3.5 MB (weights 2.0 MB, snapshots 1.0 MB, frames 0.0 MB, other files 0.5 MB)" in words(
-        app
-    )
+    assert "On disk: 3.5 MB (weights 2.0 MB, snapshots 1.0 MB, frames 0.0 MB, other files 0.5 MB)" in words(app)
     (toggle,) = [toggle for toggle in app.toggle if toggle.label == "Never delete weights"]
     assert not toggle.value
     toggle.set_value(True).run()
@@ -985,7 +983,7 @@ class TestLink:
 def test_home_plays_any_of_the_replays(opened: Pages) -> None:
     app = opened("home")
     ours, theirs = (read_replay(SHIPPED[name].path).separations[-1] for name in ("ce-scl", "ce"))
-    assert f"lower is better): {ours:.2f}, and {theirs:.2f} for CE" in words(app)
+    assert f"lower is better): {ours:.2f}, for CE {theirs:.2f}" in words(app)
     assert SHIPPED["ce-scl"].about in words(app)
     next(group for group in app.get("button_group") if group.label == "Replay").set_value("collapsed").run()
     assert not app.exception
