@@ -92,14 +92,11 @@ def find_turn(points: ArrayLike, onto: ArrayLike) -> Turn:
 
     Args:
         points, onto: [M, D] the common examples on both maps, in the same order.
-    Raises: ValueError for maps of different shape.
     With fewer than D + 1 examples, several turns are equally good, and one of them is returned. With no examples, or
     all at one point, the map is not rotated.
     Source: Schönemann 1966, the orthogonal Procrustes problem.
     """
     moving, still = np.asarray(points, np.float64), np.asarray(onto, np.float64)
-    if moving.ndim != 2 or moving.shape != still.shape:
-        raise ValueError(f"points = shape {list(moving.shape)}: expected [M, D] like onto, {list(still.shape)}")
     count, width = moving.shape
     if not count:
         return Turn(np.zeros(width), np.zeros(width), np.eye(width), 0)

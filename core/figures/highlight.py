@@ -66,10 +66,8 @@ def highlighted_html(
         groups: cluster of each word from 1, 0 for none; clusters have colours and numbers, and replace the colours of
             the weights. A legend lists their words.
     Returns: HTML without added line breaks, in which all untrusted text is escaped.
-    Raises: ValueError if there is not one weight per word, or a weight is infinite.
     """
-    numbers = _checked(text, weights)
-    drawn = _block(title, text, numbers, measure, _greatest(numbers), chosen, {}, groups)
+    drawn = _block(title, text, weights, measure, _greatest(weights), chosen, {}, groups)
     members: dict[int, list[int]] = {}
     for place, group in sorted(enumerate(groups or ()), key=itemgetter(1)):
         members.setdefault(group, []).append(place)
@@ -97,15 +95,14 @@ def before_and_after_html(
         before, after: finite weights, one per word.
         k: number of top words, ≥ 1.
         skip: positions of words excluded from the top k.
-    Raises: ValueError as in `highlighted_html` and `entered_and_left`.
+    Raises: ValueError as in `entered_and_left`.
     """
-    old, new = _checked(text, before), _checked(text, after)
-    exchange = entered_and_left(old, new, k, skip)
-    strongest = _greatest([*old, *new])
+    exchange = entered_and_left(before, after, k, skip)
+    strongest = _greatest([*before, *after])
     signs = dict.fromkeys(exchange.left, LEFT), dict.fromkeys(exchange.entered, ENTERED)
     drawn = [
         _block(title, text, weights, ATTENTION, strongest, top_words(weights, k, skip).words, of_row)
-        for title, weights, of_row in zip(titles, (old, new), signs, strict=True)
+        for title, weights, of_row in zip(titles, (before, after), signs, strict=True)
     ]
     summary = [
         _("Top {k}", k=k),
@@ -113,7 +110,7 @@ def before_and_after_html(
         _("{sign} gone: {words}", sign=LEFT, words=_listed(text, exchange.left)),
         _("stayed: {words}", words=_listed(text, exchange.stayed)),
     ]
-    remark = top_words(new, k, skip).remark
+    remark = top_words(after, k, skip).remark
     return "".join(drawn) + _note(" · ".join(summary)) + (_note(remark) if remark else "")
 
 
@@ -123,17 +120,8 @@ def background(weight: float, scale: float) -> str:
     return f"rgba({red},{green},{blue},{OPACITY_MAX * min(1.0, abs(weight) / scale):.3f})"
 
 
-def _checked(text: TokenText, weights: Weights) -> list[float]:
-    if len(weights) != len(text.words):
-        raise ValueError(f"weights has {len(weights)} numbers: expected one for each of the {len(text.words)} words")
-    numbers = [float(weight) for weight in weights]
-    if any(math.isinf(number) for number in numbers):
-        raise ValueError("weights holds inf: expected finite numbers, or NaN for what was not measured")
-    return numbers
-
-
-def _greatest(numbers: Sequence[float]) -> float:
-    return max((abs(number) for number in numbers if not math.isnan(number)), default=0.0) or 1.0
+def _greatest(weights: Weights) -> float:
+    return max((abs(float(weight)) for weight in weights if not math.isnan(weight)), default=0.0) or 1.0
 
 
 def _group_style(group: int) -> str:
@@ -157,7 +145,7 @@ def _mark(weight: float, measure: str, scale: float, *, framed: bool, sign: str,
 def _block(
     title: str,
     text: TokenText,
-    weights: Sequence[float],
+    weights: Weights,
     measure: str,
     scale: float,
     framed: Collection[int],
@@ -168,7 +156,7 @@ def _block(
     name = _safe(title)
     marks = [
         _mark(w, measure, scale, framed=i in framed, sign=signs.get(i, ""), group=groups[i] if groups else None)
-        for i, w in enumerate(weights)
+        for i, w in enumerate(map(float, weights))
     ]
     return (
         f'<div class="token-text" role="group" aria-label="{name}" style="position:relative">'
@@ -217,10 +205,10 @@ def _is_visible(text: str) -> bool:
     return any(category(char)[0] in "LNPS" for char in text)
 
 
-def _spoken(text: TokenText, weights: Sequence[float], measure: str) -> str:
+def _spoken(text: TokenText, weights: Weights, measure: str) -> str:
     """Return the hover content for screen readers: the strongest words with their values."""
     measured = [place for place, weight in enumerate(weights) if not math.isnan(weight)]
-    strongest = sorted(measured, key=lambda place: (-abs(weights[place]), place))[:SPOKEN_WORDS]
+    strongest = sorted(measured, key=lambda place: (-abs(float(weights[place])), place))[:SPOKEN_WORDS]
     if not strongest:
         return ""
     items = "".join(f"<li>{_name(text, place)} {signed(weights[place], 4)}</li>" for place in strongest)

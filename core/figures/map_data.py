@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from core.errors import quote_value
 from core.figures.template import HOVER_LINES, HOVER_WIDTH, QUIET, class_colour, class_symbol
 from core.messages import _
 
@@ -38,13 +37,11 @@ class Bundle:
 
     Attributes:
         id: equal for equal content.
-        frames: number of frames covered; 0 if the content is the same in all frames.
         present: indices of the frames that have a map.
     """
 
     id: str
     content: bytes
-    frames: int = 0
     present: tuple[int, ...] = ()
 
 
@@ -104,11 +101,7 @@ def examples_bundle(
         labels: N indices into `classes`.
         splits: N split names; training examples are drawn hollow, and test examples outlined. Empty if all are of the
             validation split.
-    Raises: ValueError if the lengths differ.
     """
-    for name, values in (("texts", texts), ("labels", labels), ("splits", splits or ids)):
-        if len(values) != len(ids):
-            raise ValueError(f"{name} has {len(values)} values: give one for each of the {len(ids)} ids.")
     header = {
         "kind": "examples",
         "ids": [int(i) for i in ids],
@@ -129,19 +122,12 @@ def places_bundle(frames: ArrayLike, box: Box | None = None) -> Bundle:
         frames: [F, N, D] with D = 2 or 3; NaN for a point without a position; a frame of only NaN has no map yet.
         box: range of the axes, from `box_of`; the box of these frames if None.
     Returns: coordinates to 1/65,534 of the box's longest side.
-    Raises: ValueError for another shape, or a box that does not contain the points.
     """
     stack = np.asarray(frames, np.float64)
-    if stack.ndim != 3 or stack.shape[2] not in (2, 3):
-        raise ValueError(f"frames has the shape {stack.shape}: give [F, N, 2] or [F, N, 3].")
     box = box or box_of(stack)
     half = max(box.reach)
     inside: NDArray[np.bool_] = np.asarray(np.isfinite(stack).all(2))  # [F, N]
     unit = (stack - np.asarray(box.middle)) / half
-    if np.abs(unit[inside]).max(initial=0.0) > 1 + 1e-9:
-        raise ValueError(
-            f"box = {quote_value(box)} does not hold all points: make it with box_of from the same frames."
-        )
     present = np.flatnonzero(inside.any(1))
     steps = np.rint((np.where(inside[..., None], unit, 0.0) + 1) / 2 * PLACE_STEPS)
     steps = np.where(inside[..., None], np.clip(steps, 0, PLACE_STEPS), NO_PLACE)[present]
@@ -155,7 +141,7 @@ def places_bundle(frames: ArrayLike, box: Box | None = None) -> Bundle:
         "reach": box.reach,
         "half": half,
     }
-    return _bundle(header, {"places": steps.astype("<u2")}, frames=len(stack), present=tuple(present.tolist()))
+    return _bundle(header, {"places": steps.astype("<u2")}, tuple(present.tolist()))
 
 
 def categories_bundle(
@@ -222,7 +208,7 @@ def values_bundle(values: ArrayLike, label: str, low: float, high: float) -> Bun
 
 def _colours_bundle(header: Mapping[str, Any], codes: NDArray[Any]) -> Bundle:
     frames = len(codes) if codes.ndim == 2 else 0
-    return _bundle({**header, "none": QUIET, "frames": frames}, {"codes": codes.astype("u1")}, frames=frames)
+    return _bundle({**header, "none": QUIET, "frames": frames}, {"codes": codes.astype("u1")})
 
 
 def _cut(text: str, most: int) -> str:
@@ -231,7 +217,7 @@ def _cut(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most - 2]} …"
 
 
-def _bundle(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], **about: Any) -> Bundle:
+def _bundle(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], present: tuple[int, ...] = ()) -> Bundle:
     """Pack the header's length (uint32), the header as JSON with the offset of each array, and the arrays."""
     table, start = {}, 0
     for name, array in arrays.items():
@@ -239,4 +225,4 @@ def _bundle(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], **abo
         start += array.nbytes
     text = json.dumps({**header, "arrays": table}, allow_nan=False).encode()
     content = b"".join([struct.pack("<I", len(text)), text, *(array.tobytes() for array in arrays.values())])
-    return Bundle(hashlib.sha256(content).hexdigest()[:24], content, **about)
+    return Bundle(hashlib.sha256(content).hexdigest()[:24], content, present)

@@ -63,7 +63,7 @@ def word_heatmap_figure(
     *,
     column: str,
     revision: str,
-    chosen: NDArray[np.bool_] | None = None,
+    chosen: NDArray[np.bool_],
 ) -> Figure:
     """Draw a heat map of words (rows, first at the top) against steps or layers (columns of equal width).
 
@@ -73,21 +73,16 @@ def word_heatmap_figure(
         columns: S names, e.g. the steps.
         column: name of the column axis, e.g. "step", in the user's language.
         chosen: [S, W], True for a word in the top k; it gets a dot.
-    Raises: ValueError if the shapes do not match.
     """
-    given = _checked(weights, (len(columns), len(words)), "weights")
-    dots = np.zeros(given.shape, bool) if chosen is None else np.asarray(chosen, bool)
-    if dots.shape != given.shape:
-        raise ValueError(f"chosen = {list(dots.shape)}: expected the shape of weights, {list(given.shape)}")
     measure, said = _(ATTENTION), [_(one) for one in CELL]
     heat = {
         "type": "heatmap",
-        "z": [rounded(row) for row in given.T.tolist()],
+        "z": [rounded(row) for row in weights.T.tolist()],
         "zmin": 0,
-        "zmax": float(given.max(initial=0.0)) or 1.0,
+        "zmax": float(weights.max(initial=0.0)) or 1.0,
         "colorscale": SCALE,
         "colorbar": {"title": {"text": measure, "side": "right"}, "thickness": 12, "outlinewidth": 0, "nticks": 5},
-        "text": np.where(dots.T, CHOSEN_SIGN, "").tolist(),
+        "text": np.where(chosen.T, CHOSEN_SIGN, "").tolist(),
         "texttemplate": "%{text}",
         "textfont": {"color": CONTRARY, "size": 11},
         "xgap": 1,
@@ -95,7 +90,9 @@ def word_heatmap_figure(
         "hovertext": [
             [
                 f"<b>{plain_text(word)}</b><br>"
-                + said[int(dots[s, w])].format(column=column, number=name, measure=measure, weight=f"{given[s, w]:.4f}")
+                + said[int(chosen[s, w])].format(
+                    column=column, number=name, measure=measure, weight=f"{weights[s, w]:.4f}"
+                )
                 for s, name in enumerate(columns)
             ]
             for w, word in enumerate(words)
@@ -108,7 +105,7 @@ def word_heatmap_figure(
         **_frame(words, ROW_PX, revision),
         xaxis={"title": axis_heading(column), "showgrid": False, "zeroline": False, "ticks": ""} | axis,
     )
-    return {"data": [heat] if given.size else [], "layout": layout}
+    return {"data": [heat] if weights.size else [], "layout": layout}
 
 
 def top_words_figure(
@@ -129,15 +126,14 @@ def top_words_figure(
         k: ≥ 1.
         names: names of before and after, in the user's language.
         skip: positions of words excluded from the top k.
-    Raises: ValueError as in `entered_and_left`, and if there is not one weight per word.
+    Raises: ValueError as in `entered_and_left`.
     """
     exchange = entered_and_left(before, after, k, skip)
-    old, new = _checked(before, (len(words),), "before"), _checked(after, (len(words),), "after")
-    shown = [*sorted([*exchange.stayed, *exchange.entered], key=lambda place: (-new[place], place)), *exchange.left]
+    shown = [*sorted([*exchange.stayed, *exchange.entered], key=lambda place: (-after[place], place)), *exchange.left]
     signs = dict.fromkeys(exchange.entered, ENTERED) | dict.fromkeys(exchange.left, LEFT)
     looks: tuple[Figure, Figure] = ({"color": QUIET, "pattern": {"shape": "/", "fgopacity": 0.6}}, {"color": ACCENT})
     traces = []
-    for when, weights, look in zip(map(short_text, names), (old, new), looks, strict=True):
+    for when, weights, look in zip(map(short_text, names), (before, after), looks, strict=True):
         hovers = []
         for place in shown:
             weight = f"{weights[place]:.4f}"
@@ -163,23 +159,20 @@ def attention_against_effect_figure(
         attention: [W].
         effects: [W], drop in the predicted class's probability without the word; NaN omits the word.
         agreement: rank agreement of attention and effects, shown as the title.
-    Raises: ValueError if the shapes do not match.
     """
-    shares = _checked(attention, (len(words),), "attention")
-    drops = _checked(effects, (len(words),), "effects", allow_nan=True)
-    measured = np.flatnonzero(~np.isnan(drops))
-    named = _named(words, shares, drops, measured)
+    measured = np.flatnonzero(~np.isnan(effects))
+    named = _named(words, attention, effects, measured)
     kinds = (
-        (_("less confident without it"), measured[drops[measured] >= 0], ACCENT, "circle"),
-        (_("more confident without it"), measured[drops[measured] < 0], CONTRARY, "diamond"),
+        (_("less confident without it"), measured[effects[measured] >= 0], ACCENT, "circle"),
+        (_("more confident without it"), measured[effects[measured] < 0], CONTRARY, "diamond"),
     )
     traces = [
         {
             "type": "scatter",
             "mode": "markers+text",
             "name": name,
-            "x": rounded(shares[places].tolist()),
-            "y": rounded(drops[places].tolist()),
+            "x": rounded(attention[places].tolist()),
+            "y": rounded(effects[places].tolist()),
             "customdata": places.tolist(),
             "text": [short_text(words[place], LABEL_CHARS) if place in named else "" for place in places],
             "textposition": "top center",
@@ -188,8 +181,8 @@ def attention_against_effect_figure(
                 "<br>".join(
                     (
                         f"<b>{plain_text(words[p])}</b>",
-                        _("attention {share:.4f}", share=shares[p]),
-                        _("drop without it {drop}", drop=signed(drops[p], 4)),
+                        _("attention {share:.4f}", share=attention[p]),
+                        _("drop without it {drop}", drop=signed(effects[p], 4)),
                     )
                 )
                 for p in places
@@ -306,12 +299,3 @@ def _named(words: Sequence[str], shares: Array, drops: Array, measured: NDArray[
         if len(chosen) == LABELLED_POINTS:
             break
     return set(measured[chosen].tolist())
-
-
-def _checked(values: Array, shape: tuple[int, ...], name: str, *, allow_nan: bool = False) -> NDArray[np.float64]:
-    given = np.asarray(values, np.float64)
-    if given.shape != shape:
-        raise ValueError(f"{name} = {list(given.shape)}: expected the shape {list(shape)}")
-    if not (np.isfinite(given) | (np.isnan(given) & allow_nan)).all():
-        raise ValueError(f"{name} holds NaN or inf: expected finite numbers")
-    return given

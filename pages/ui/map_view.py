@@ -18,7 +18,6 @@ from core.representation.projections import MapSpec
 from pages.ui import state
 from pages.ui.parts import component
 
-MAX_PANELS = 25
 FIELDS = ("selected", "frame", "clicked", "view")
 # Larger than any map. Limits the address, which has a bit for each id up to the largest.
 IDS_MAX = 2**20
@@ -58,18 +57,6 @@ class Panel:
     own: tuple[OwnPoint, ...] = ()
     centroids: bool = False
     anchor: int | None = None
-
-    def __post_init__(self) -> None:
-        frames = self.places.frames
-        lengths = [
-            ("steps", len(self.steps)),
-            ("notes", len(self.notes) or frames),
-            ("colours", self.colours.frames or frames),
-            *((name, len(getattr(own, name))) for own in self.own for name in ("places", "exact")),
-        ]
-        for name, length in lengths:
-            if length != frames:
-                raise ValueError(f"{name} has {length} values: give one for each of the {frames} frames.")
 
     def as_json(self) -> dict[str, Any]:
         values = {field.name: getattr(self, field.name) for field in fields(self)}
@@ -173,7 +160,7 @@ def map_view(
     """Draw maps, or update those under `key` in place.
 
     Args:
-        panels: one to 25. With several, the scrubber has the union of their steps and each shows its latest frame.
+        panels: one or more. With several, the scrubber has the union of their steps and each shows its latest frame.
         height: height of one map, in pixels or as a CSS length; reduced on a narrow page.
         description: description of the maps for screen readers.
         frame: step to show, None for the newest.
@@ -188,8 +175,6 @@ def map_view(
         unit: unit of the frame numbers; the browser's scripts have the words for it.
         columns: number of maps in a row, on any page; by default two or three on a wide page.
     """
-    if len(panels) > MAX_PANELS:
-        raise ValueError(f"panels has {len(panels)} maps: give at most {MAX_PANELS}.")
     bundles = {b.id: b for panel in panels for b in (panel.examples, panel.places, panel.colours)}
     for bundle in bundles.values():
         name_bytes = bundle.id.encode()

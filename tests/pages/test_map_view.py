@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
-import numpy as np
-import pytest
-
-from core.figures.map_data import OwnPoint, categories_bundle, examples_bundle, places_bundle
-from pages.ui.map_view import FIELDS, Panel, _reports, _Settled
+from pages.ui.map_view import FIELDS, _reports, _Settled
 from tests.cases import each
 
 
@@ -85,27 +80,3 @@ def test_reports_of_every_field_are_read() -> None:
     values = {"selected": [3, 4], "frame": 20, "clicked": 4, "view": "1_2_3"}
     reports = _reports({"reports": {name: {"number": 9, "value": values[name]} for name in FIELDS}})
     assert {name: report["value"] for name, report in reports.items()} == values | {"selected": (3, 4)}
-
-
-@pytest.fixture
-def panel() -> Panel:
-    return Panel(
-        examples_bundle([1, 2], ["a", "b"], [0, 1], ["x", "y"]),
-        places_bundle(np.random.default_rng(0).normal(size=(3, 2, 2))),
-        categories_bundle([0, 1], ["x", "y"], "Label"),
-        steps=(0, 10, 20),
-    )
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"steps": (0, 10)},
-        {"notes": ("a",)},
-        {"own": (OwnPoint("mine", "text", (None,), (True,)),)},
-        {"colours": categories_bundle([[0, 1]] * 2, ["x", "y"], "Prediction")},
-    ],
-)
-def test_a_panel_whose_frames_do_not_match_is_refused(panel: Panel, wrong: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=r"give (one for each of the )?3"):
-        replace(panel, **wrong)

@@ -305,18 +305,6 @@ class TestBeforeAndAfter:
             assert shades == [f"background:{background(weight, 0.8)}" for weight in weights]
 
 
-@each(
-    ("weights", "message"),
-    [
-        ([0.1], "weights has 1 numbers: expected one for each of the 2 words"),
-        ([0.1, math.inf], "weights holds inf"),
-    ],
-)
-def test_what_does_not_fit_is_named(weights: list[float], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        highlighted(made_text("a b"), weights)
-
-
 def test_words_without_a_number_have_no_rank() -> None:
     with pytest.raises(ValueError, match="weights = nan"):
         before_and_after(made_text("a b"), [0.1, math.nan], [0.1, 0.2], 1)
