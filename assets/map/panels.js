@@ -11,7 +11,10 @@ function slotsOf(places) {
 
 // Create, update or remove panels. Returns whether a camera was reset.
 function makePanels(view, given) {
-  while (view.panels.length > given.length) removePanel(view, view.panels.pop());
+  for (const panel of view.panels.splice(given.length)) {
+    view.sizes.unobserve(panel.stage);
+    panel.node.remove();
+  }
   let moved = false;
   given.forEach((data, index) => {
     view.panels[index] ??= newPanel(view);
@@ -43,11 +46,6 @@ function newPanel(view) {
   view.sizes.observe(stage);
   listenToPointer(panel, view);
   return panel;
-}
-
-function removePanel(view, panel) {
-  view.sizes.unobserve(panel.stage);
-  panel.node.remove();
 }
 
 function fillPanel(panel, data) {

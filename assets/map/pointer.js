@@ -27,11 +27,7 @@ function inside(outline, x, y) {
 }
 
 function idsInside(panel, outline) {
-  const ids = [];
-  for (let row = 0; row < panel.places.points; row += 1) {
-    if (inside(outline, panel.screen[3 * row], panel.screen[3 * row + 1])) ids.push(panel.examples.ids[row]);
-  }
-  return ids;
+  return panel.examples.ids.filter((_id, row) => inside(outline, panel.screen[3 * row], panel.screen[3 * row + 1]));
 }
 
 const boxOutline = ([x, y], [u, v]) => [[x, y], [u, y], [u, v], [x, v]];

@@ -10,6 +10,19 @@ const OWN_COLOUR = "#cc3377";
 
 const markSize = (points, width) => (points <= 400 ? 5 : points <= 1000 ? 4.2 : points <= 4000 ? 3.6 : 2.6) * (width < 330 ? 0.8 : 1);
 
+const shifted = ([x, y], [dx, dy]) => [x + dx, y + dy];
+const lineOf = (points, colour, width, more = {}) => ({ kind: "line", points, colour, width, alpha: 1, dash: [], ...more });
+
+// Return a function (x, y, z) that returns the screen position of a map position.
+function onScreen(panel) {
+  const see = projector(panel);
+  const out = [0, 0, 0];
+  return (x, y, z = 0) => {
+    see(x, y, z, out);
+    return [out[0], out[1]];
+  };
+}
+
 // Fill panel.screen with x, y and nearness of every visible point, NaN for the others.
 function project(panel, view) {
   const { points } = panel.places;
@@ -95,22 +108,18 @@ function markOf(panel, view, row, size) {
 
 function trailLines(panel, view) {
   const rows = [...view.chosen].slice(0, MOST_TRAILS).map((id) => panel.rowOf.get(id));
-  const see = projector(panel);
+  const seen = onScreen(panel);
   return rows.flatMap((row) => {
     if (row === undefined || Number.isNaN(panel.screen[3 * row])) return [];
     const points = [];
-    const out = [0, 0, 0];
-    const note = (x, y, z) => {
-      see(x, y, z, out);
-      points.push([out[0], out[1]]);
-    };
+    const note = (...place) => points.push(seen(...place));
     for (const frame of panel.places.present) {
       if (frame <= panel.moment.from) placeOf(panel.places, row, { from: frame, to: frame, share: 0 }, note);
     }
     placeOf(panel.places, row, panel.moment, note);
     const { colour } = markOf(panel, view, row, 1);
     return [
-      { kind: "line", points, colour, width: 1.6, alpha: 0.75, dash: [] },
+      lineOf(points, colour, 1.6, { alpha: 0.75 }),
       { kind: "ring", x: points[0][0], y: points[0][1], r: 2.2, colour, width: 1.4 },
     ];
   });
@@ -135,17 +144,10 @@ function arrowLines(panel, size, view) {
     const neck = [tip[0] - ux * head, tip[1] - uy * head];
     const wing = head * 0.45;
     const alpha = 0.35 + 0.6 * strength;
+    const wings = [1, -1].map((side) => [neck[0] - side * uy * wing, neck[1] + side * ux * wing]);
     return [
-      { kind: "line", points: [tail, neck], colour, width: 1 + 3.5 * strength, alpha, dash },
-      {
-        kind: "line",
-        points: [tip, [neck[0] - uy * wing, neck[1] + ux * wing], [neck[0] + uy * wing, neck[1] - ux * wing]],
-        colour,
-        fill: colour,
-        width: 0.5,
-        alpha: Math.min(1, alpha + 0.15),
-        dash: [],
-      },
+      lineOf([tail, neck], colour, 1 + 3.5 * strength, { alpha, dash }),
+      lineOf([tip, ...wings], colour, 0.5, { fill: colour, alpha: Math.min(1, alpha + 0.15) }),
     ];
   });
 }
@@ -165,22 +167,14 @@ function centroidMarks(panel, view, size) {
     const sum = sums[examples.labels[row]];
     placeOf(places, row, panel.moment, (x, y, z) => [x, y, z, 1].forEach((value, i) => (sum[i] += value)));
   }
-  const see = projector(panel);
-  const out = [0, 0, 0];
+  const seen = onScreen(panel);
   return sums.flatMap(([x, y, z, count], label) => {
     if (!count) return [];
-    see(x / count, y / count, z / count, out);
+    const middle = seen(x / count, y / count, z / count);
     const colour = panel.classPalette[label] ?? view.theme.text;
     const arm = size + 5;
     const cross = (width, stroke) =>
-      [[[-arm, 0], [arm, 0]], [[0, -arm], [0, arm]]].map((ends) => ({
-        kind: "line",
-        points: ends.map(([dx, dy]) => [out[0] + dx, out[1] + dy]),
-        colour: stroke,
-        width,
-        alpha: 1,
-        dash: [],
-      }));
+      [[[-arm, 0], [arm, 0]], [[0, -arm], [0, arm]]].map((ends) => lineOf(ends.map((end) => shifted(middle, end)), stroke, width));
     return [...cross(6, view.theme.background), ...cross(3.4, view.theme.text), ...cross(2, colour)];
   });
 }
@@ -193,18 +187,11 @@ function anchorMarks(panel, view, size) {
   if (!place) return [];
   const [x, y] = place;
   const r = anchorRadius(size);
-  const drawn = (colour, width, more) => [
-    { kind: "ring", x, y, r, colour, width: width + more },
-    ...anchorTicks(r).map((ends) => ({
-      kind: "line",
-      points: ends.map(([dx, dy]) => [x + dx, y + dy]),
-      colour,
-      width: width + more,
-      alpha: 1,
-      dash: [],
-    })),
+  const drawn = (colour, width) => [
+    { kind: "ring", x, y, r, colour, width },
+    ...anchorTicks(r).map((ends) => lineOf(ends.map((end) => shifted(place, end)), colour, width)),
   ];
-  return [...drawn(view.theme.background, ANCHOR_WIDTH, 2), ...drawn(view.theme.text, ANCHOR_WIDTH, 0)];
+  return [...drawn(view.theme.background, ANCHOR_WIDTH + 2), ...drawn(view.theme.text, ANCHOR_WIDTH)];
 }
 
 // Ends of the ticks, relative to the centre of the ring.
@@ -212,21 +199,16 @@ const anchorTicks = (r) => [[0, -1], [1, 0], [0, 1], [-1, 0]].map(([x, y]) => [r
 
 // Star at the position of the visitor's sentence, with its path so far; hollow if the position is an estimate.
 function ownMarks(panel, view, own, size) {
-  const see = projector(panel);
-  const out = [0, 0, 0];
-  const seen = (place) => {
-    see(place[0], place[1], place[2] ?? 0, out);
-    return [out[0], out[1]];
-  };
+  const seen = onScreen(panel);
   const { from, to, share } = panel.moment;
-  const path = own.places.slice(0, from + 1).flatMap((place, frame) => (place && panel.places.slots[frame] >= 0 ? [seen(place)] : []));
+  const path = own.places.slice(0, from + 1).flatMap((place, frame) => (place && panel.places.slots[frame] >= 0 ? [seen(...place)] : []));
   const [start, end] = [own.places[from], own.places[to]];
   if (!start) return [];
   const place = end && share ? start.map((value, axis) => value + (end[axis] - value) * share) : start;
-  const [x, y] = seen(place);
+  const [x, y] = seen(...place);
   const r = size + 3;
   return [
-    { kind: "line", points: [...path, [x, y]], colour: OWN_COLOUR, width: 1.8, alpha: 0.8, dash: [2, 3] },
+    lineOf([...path, [x, y]], OWN_COLOUR, 1.8, { alpha: 0.8, dash: [2, 3] }),
     { kind: "mark", x, y, r, symbol: "star", colour: OWN_COLOUR, open: !own.exact[from], alpha: 1, edge: view.theme.background },
     nameMark(panel, view, own.name, x, y, r + 6),
   ];
@@ -251,18 +233,13 @@ function hoverMarks(panel, view, size) {
 
 function boxLines(panel, view) {
   const { middle, reach } = panel.places;
-  const see = projector(panel);
-  const out = [0, 0, 0];
-  const corner = (bits) => {
-    const at = [0, 1, 2].map((axis) => middle[axis] + (bits & (1 << axis) ? 1 : -1) * reach[axis]);
-    see(...at, out);
-    return [out[0], out[1]];
-  };
+  const seen = onScreen(panel);
+  const corner = (bits) => seen(...[0, 1, 2].map((axis) => middle[axis] + (bits & (1 << axis) ? 1 : -1) * reach[axis]));
   const lines = [];
   for (let bits = 0; bits < 8; bits += 1) {
     for (const edge of [1, 2, 4]) {
       if (bits & edge) continue;
-      lines.push({ kind: "line", points: [corner(bits), corner(bits | edge)], colour: view.theme.line, width: 1, alpha: 0.8, dash: [] });
+      lines.push(lineOf([corner(bits), corner(bits | edge)], view.theme.line, 1, { alpha: 0.8 }));
     }
   }
   return lines;

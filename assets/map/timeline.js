@@ -5,9 +5,7 @@ const NO_COLOUR = 255;
 
 // Latest frame of a panel up to a step that has a map; -1 if there is none.
 function latestFrame(panel, step) {
-  let found = -1;
-  for (const frame of panel.places.present) if (panel.steps[frame] <= step) found = frame;
-  return found;
+  return panel.places.present.findLast((frame) => panel.steps[frame] <= step) ?? -1;
 }
 
 // All steps of all panels in order, and the playable ones, at which a panel has a new map.

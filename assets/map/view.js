@@ -147,11 +147,7 @@ class MapView {
 
   placeOfStep(step) {
     const { steps, playable } = this.timeline;
-    let found = 0;
-    playable.forEach((index, at) => {
-      if (steps[index] <= step) found = at;
-    });
-    return found;
+    return Math.max(0, playable.findLastIndex((index) => steps[index] <= step));
   }
 
   step() {
@@ -219,7 +215,7 @@ class MapView {
   // Animate the points from a frame to the newest one.
   glide(from) {
     const to = this.at;
-    this.stopGliding();
+    this.gliding = null;
     if (this.still.matches) return;
     const [mine, began] = [{}, performance.now()];
     const move = (now) => {
@@ -234,10 +230,6 @@ class MapView {
     requestAnimationFrame(move);
   }
 
-  stopGliding() {
-    this.gliding = null;
-  }
-
   // Play in a loop until the visitor pauses or moves to a frame.
   loop() {
     this.pause();
@@ -248,7 +240,7 @@ class MapView {
 
   goTo(at) {
     this.pause();
-    this.stopGliding();
+    this.gliding = null;
     this.at = clamp(at, 0, this.timeline.playable.length - 1);
     this.rested();
     this.draw();
@@ -270,7 +262,7 @@ class MapView {
     }
     const last = this.timeline.playable.length - 1;
     if (this.at >= last) this.at = 0;
-    this.stopGliding();
+    this.gliding = null;
     this.playing = true;
     [this.clock, this.reportedAt, this.played] = [performance.now(), performance.now(), this.at];
     return this.tick();
@@ -364,7 +356,7 @@ class MapView {
     this.reports.stop();
     this.sizes.disconnect();
     cancelAnimationFrame(this.pending);
-    this.stopGliding();
+    this.gliding = null;
     clearTimeout(this.later);
     clearTimeout(this.speaking);
     shelf.waiting.delete(this.arrived);
