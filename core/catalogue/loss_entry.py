@@ -162,6 +162,23 @@ class ForceLaw:
         return with_more(label, self.symbol) if self.entry.variants else label
 
 
+class PushSpread(NamedTuple):
+    """The distribution of the push over the negatives, averaged over the anchors that at least one negative pushes.
+
+    Attributes:
+        losses: nats, mean over anchors that have a positive, in the order of the law's `variants`.
+        entropy: of p over the candidate texts, nats; ln(N − 1) if all have equal weight and a single view. NaN without
+            a softmax.
+        effective_negatives: exp of the entropy of the negatives' shares of the push, from 1 to their number.
+        top_share: share of the push from the strongest 5 % of the negatives, at least one.
+    """
+
+    losses: tuple[float, ...]
+    entropy: float
+    effective_negatives: float
+    top_share: float
+
+
 def base_factor(settings: Settings) -> float:
     """Return the factor τ/τ₀ of a loss; 1 without a base temperature."""
     base = number(settings, "base_temperature")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
+from core.catalogue.loss_entry import PushSpread
 from core.figures.panels import grid
 from core.figures.template import ACCENT, QUIET, Figure, axis_heading, base_layout, curve
 from core.messages import _, pgettext
@@ -23,19 +24,6 @@ class _Panel(NamedTuple):
     title: str
     traces: Sequence[Figure]
     is_share: bool = False
-
-
-class Spread(Protocol):
-    """The measures at one temperature; see `core.losses.forces.PushSpread`."""
-
-    @property
-    def losses(self) -> tuple[float, ...]: ...
-    @property
-    def entropy(self) -> float: ...
-    @property
-    def effective_negatives(self) -> float: ...
-    @property
-    def top_share(self) -> float: ...
 
 
 def measures_figure(
@@ -78,7 +66,7 @@ def measures_figure(
 
 def spread_figure(
     temperatures: Sequence[float],
-    spreads: Sequence[Spread],
+    spreads: Sequence[PushSpread],
     losses: Sequence[str],
     chosen: float,
     own: float,

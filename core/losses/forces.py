@@ -7,13 +7,12 @@ other text counts V times, and the anchor's own V − 1 other views coincide wit
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from core.catalogue.loss_entry import ForceLaw
+from core.catalogue.loss_entry import ForceLaw, PushSpread
 from core.catalogue.losses import SUPCON
 from core.losses.arguments import check_positive, check_shape, unit_rows
 from core.registry import load
@@ -67,23 +66,6 @@ class AnchorForces(NamedTuple):
     positives: Tensor
     negatives: Tensor
     has_positive: Tensor
-
-
-class PushSpread(NamedTuple):
-    """The distribution of the push over the negatives, averaged over the anchors that at least one negative pushes.
-
-    Attributes:
-        losses: nats, mean over anchors that have a positive, in the order of the law's `variants`.
-        entropy: of p over the candidate texts, nats; ln(N − 1) if all have equal weight and a single view. NaN without
-            a softmax.
-        effective_negatives: exp of the entropy of the negatives' shares of the push, from 1 to their number.
-        top_share: share of the push from the strongest 5 % of the negatives, at least one.
-    """
-
-    losses: tuple[float, ...]
-    entropy: float
-    effective_negatives: float
-    top_share: float
 
 
 def forces_on(candidates: Candidates, law: ForceLaw, temperature: float | None = None) -> AnchorForces:
@@ -206,13 +188,6 @@ def losses_at_mean_positive(
     replaced = candidates._replace(similarity=torch.where(views > 0, mean, candidates.similarity))
     has_positive = (views > 0).any(1)
     return tuple(float(_losses(replaced, one, temperature)[has_positive].mean()) for one in law.variants)
-
-
-def push_spreads(
-    features: Tensor, labels: Tensor, temperatures: Sequence[float], *, law: ForceLaw = USUAL
-) -> list[PushSpread]:
-    """Compute `push_spread` of a batch at several temperatures."""
-    return [push_spread(features, labels, temperature=tau, law=law) for tau in temperatures]
 
 
 def _entropy(shares: Tensor) -> Tensor:

@@ -298,9 +298,9 @@ def _texts(frames: Frames, acting: BatchForces) -> None:
 
 
 def _curves(frames: Frames, acting: BatchForces, temperature: float, own: float) -> None:
-    from core.losses.forces import push_spreads
+    from core.losses.forces import push_spread
 
-    curves = push_spreads(acting.features, acting.labels, TAUS, law=acting.law)
+    curves = [push_spread(acting.features, acting.labels, temperature=tau, law=acting.law) for tau in TAUS]
     losses = [law.symbol for law in acting.law.variants]
     live_figure(
         spread_figure(TAUS, curves, losses, temperature, own, revision=f"{frames.run.id}.{'.'.join(losses)}"),

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import math
 
+from core.catalogue.loss_entry import PushSpread
 from core.figures.small_multiples import measures_figure, spread_figure
-from core.losses.forces import PushSpread
 
 TAUS = [0.01, 0.1, 1.0]
 SPREADS = [

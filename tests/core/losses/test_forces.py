@@ -13,7 +13,7 @@ from core.catalogue.loss_entry import ForceLaw
 from core.catalogue.losses import LOSSES
 from core.losses.dcl import dcl_loss
 from core.losses.dscl import dscl_loss
-from core.losses.forces import batch_forces, losses_at_mean_positive, push_spread, push_spreads
+from core.losses.forces import batch_forces, losses_at_mean_positive, push_spread
 from core.losses.simcse import simcse_loss
 from core.losses.sincere import sincere_loss
 from core.losses.supcon import supcon_loss
@@ -251,7 +251,7 @@ def test_the_spread_of_an_even_push_is_exact_in_double_precision() -> None:
 
 
 def test_a_high_temperature_spreads_the_push_evenly_and_a_low_one_gives_it_to_the_hardest(features: Tensor) -> None:
-    cold, hot = push_spreads(features, LABELS, [0.01, 1e4])
+    cold, hot = (push_spread(features, LABELS, temperature=tau) for tau in (0.01, 1e4))
     assert hot.entropy == pytest.approx(math.log(6), abs=1e-3)
     assert cold.effective_negatives < hot.effective_negatives
     assert hot.effective_negatives == pytest.approx((4 * 3 + 4 * 3) / 6, abs=1e-3)

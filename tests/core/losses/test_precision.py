@@ -15,13 +15,14 @@ import pytest
 import torch
 from torch import Tensor
 
+from core.catalogue.loss_entry import PushSpread
 from core.catalogue.losses import LOSSES
 from core.losses import blockwise, supcon
 from core.losses.cross_entropy import cross_entropy_loss, mixup_loss
 from core.losses.dcl import dcl_loss
 from core.losses.dscl import dscl_loss
 from core.losses.evaluate import Contrasted, TermInput, reference_lines
-from core.losses.forces import PushSpread, batch_forces, push_spread
+from core.losses.forces import batch_forces, push_spread
 from core.losses.rdrop import rdrop_loss
 from core.losses.scl import scl_objective
 from core.losses.simcse import simcse_loss
