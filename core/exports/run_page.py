@@ -41,7 +41,7 @@ from core.figures.map_data import (
     places_bundle,
     prediction_colours,
 )
-from core.figures.map_script import map_classes, map_style
+from core.figures.map_script import MAP, STYLE
 from core.figures.template import Figure, thin_indices
 from core.messages import N_, Message, _, join_phrase, language, ngettext, script_messages, sentences
 from core.quantities import percent
@@ -107,7 +107,8 @@ def run_page(store: Store, runs: Sequence[RunRecord], index: str | None = None) 
     Raises: StoreError for a run without frames, or with frames that cannot be read.
     """
     shown = [_PageRun(store, run) for run in runs]
-    script = f"(() => {{\n{map_classes()}\n{(FOLDER / 'page.js').read_text(encoding='utf-8')}}})();"
+    scripts = "\n".join(path.read_text(encoding="utf-8") for path in (*MAP, FOLDER / "page.js"))
+    script = f"(() => {{\n{scripts}}})();"
     assert "</script" not in script
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     known = _known(shown)
@@ -119,7 +120,7 @@ def run_page(store: Store, runs: Sequence[RunRecord], index: str | None = None) 
         notes.append(_("Differences smaller than these intervals do not distinguish two runs."))
     return template("page.html").render(
         title=join_phrase([one.run.title for one in shown]),
-        style=Markup(map_style()) + page_style(),  # noqa: S704 ours
+        style=Markup(STYLE.read_text(encoding="utf-8")) + page_style(),  # noqa: S704 ours
         script=Markup(script),  # noqa: S704 ours
         script_hash=Markup(f"sha256-{digest}"),  # noqa: S704 base64
         data=Markup(packed),  # noqa: S704 base64

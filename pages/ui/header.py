@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from core.figures.map_script import script_words
+from core.figures.map_script import WORDS
 from core.messages import ENGLISH, LANGUAGES, _, ask_for_language, script_messages
 from core.settings import settings
 from pages.ui import state
@@ -49,7 +49,7 @@ def _spoken() -> str:
 # Version of links. A link of a later version may have parameters that this one does not know.
 VERSION = 1
 
-_button = component("copy_link", '<div class="copy-link"></div>', [script_words(), UI / "link.js"], [UI / "link.css"])
+_button = component("copy_link", '<div class="copy-link"></div>', [*WORDS, UI / "link.js"], [UI / "link.css"])
 
 
 def copy_link() -> None:

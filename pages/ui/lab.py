@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from core.errors import PlaygroundError
 from core.figures.lab_curves import lab_figure
-from core.figures.map_script import map_marks, script_words
+from core.figures.map_script import MARKS, WORDS
 from core.figures.template import class_colour, class_symbol
 from core.lab.choices import MOST_MOVES, Move, Setting, Stage, lab_losses, loss_names
 from core.lab.process import LabProcess
@@ -35,7 +35,7 @@ SECOND = Setting(temperature=0.5)
 _mount = component(
     "lab_view",
     '<div class="lab-view" role="group"></div>',
-    [script_words(), map_marks(), *(UI / "lab" / name for name in SCRIPTS)],
+    [*WORDS, *MARKS, *(UI / "lab" / name for name in SCRIPTS)],
     [UI / "lab" / "style.css", UI / "softmax_bars.css"],
 )
 

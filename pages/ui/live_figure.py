@@ -15,7 +15,7 @@ from pathlib import Path
 import streamlit as st
 
 from core.atomic import atomic_write
-from core.figures.map_script import script_words
+from core.figures.map_script import WORDS
 from core.figures.template import Figure
 from core.messages import script_messages
 from pages.ui.parts import UI, component
@@ -43,7 +43,7 @@ def plotly_script() -> Path:
 _mount = component(
     "live_figure",
     '<div class="live-figure" role="figure"></div>',
-    [script_words(), UI / "plotly.js", UI / "live_figure.js"],
+    [*WORDS, UI / "plotly.js", UI / "live_figure.js"],
     [UI / "live_figure.css"],
 )
 

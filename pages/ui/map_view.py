@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal
 
 from core.figures.map_data import Arrow, Bundle, OwnPoint
-from core.figures.map_script import data_component, map_style, view_component
+from core.figures.map_script import DATA_COMPONENT, STYLE, VIEW_COMPONENT
 from core.messages import _, join_list, script_messages, with_more
 from core.representation.projections import MapSpec
 from pages.ui import state
@@ -134,10 +134,10 @@ def _reports(held: Any) -> dict[str, dict[str, Any]]:
 _mount_data = component(
     "map_data",
     '<div class="map-data" hidden></div>',
-    [data_component()],
+    DATA_COMPONENT,
     [".stElementContainer:has(.map-data) { display: none; }"],
 )
-_mount_view = component("map_view", '<div class="map-view" role="group"></div>', [view_component()], [map_style()])
+_mount_view = component("map_view", '<div class="map-view" role="group"></div>', VIEW_COMPONENT, [STYLE])
 
 
 def map_view(

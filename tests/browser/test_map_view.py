@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from core.figures.map_script import script_words
+from core.figures.map_script import WORDS
 from tests.browser.apps.serving import served
 from tests.browser.seen import fits
 from tests.cases import slow_but
@@ -116,7 +116,7 @@ def test_scripts_use_the_messages_from_python(page: Page) -> None:
             speak({ "a {b}": "{b} 甲", "a": "{b}" }), _("a {b}", { b: 0 }), _("a"),
             speak(undefined), _("a {b}", { b: 2 }), byCount(1, "one", "many"), byCount(0, "one", "many"),
         ]`)()""",
-        script_words(),
+        WORDS[0].read_text(encoding="utf-8"),
     )
     assert said == ["a 1 {b} {toString}", "toString", None, "0 甲", "{b}", None, "a 2", "one", "many"]
 
