@@ -27,40 +27,19 @@ from core.config import RunConfig, parse_config
 from core.store import ExperimentTable, Status, Store
 from core.workers import LocalEngine
 from tests.browser.conftest import Server
+from tests.conftest import made_rows, write_csv, write_tiny_encoder
 
 VISITORS, KILLS, MOST_TURNS = 20, 3, 2
 LOOKS = 7
 TIMEOUT_S = 3_000.0
-WORDS = ["good", "bad", "film", "the", "a", "was", "[PAD]", "[UNK]", "[CLS]", "[SEP]"]
-
-
-def narrow_encoder(folder: Path) -> Path:
-    """Write an encoder of two blocks of 16 units, with random weights and ten words."""
-    import torch
-    from tokenizers import Tokenizer, models, pre_tokenizers, processors
-    from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
-
-    reader = Tokenizer(models.WordLevel({word: i for i, word in enumerate(WORDS)}, unk_token="[UNK]"))
-    reader.pre_tokenizer = pre_tokenizers.Whitespace()
-    ends = [("[CLS]", WORDS.index("[CLS]")), ("[SEP]", WORDS.index("[SEP]"))]
-    reader.post_processor = processors.TemplateProcessing(single="[CLS] $A [SEP]", special_tokens=ends)
-    special = {"pad_token": "[PAD]", "unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]"}
-    PreTrainedTokenizerFast(tokenizer_object=reader, **special).save_pretrained(folder)
-    torch.manual_seed(0)
-    shape = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
-    BertModel(BertConfig(vocab_size=len(WORDS), max_position_embeddings=32, **shape)).save_pretrained(folder)
-    return folder
 
 
 def drafts(folder: Path, count: int) -> list[RunConfig]:
     """Configs of one step, each with a different seed."""
-    rows = folder / "rows.csv"
-    rows.write_text(
-        "text,label\n" + "".join(f"the film was {word} {i},{word}\n" for i in range(20) for word in WORDS[:2])
-    )
+    rows = write_csv(folder / "rows.csv", made_rows(40))
     given = {
         "task": {"id": "file", "path": str(rows)},
-        "encoder": {"id": str(narrow_encoder(folder / "encoder")), "max_length": 16},
+        "encoder": {"id": str(write_tiny_encoder(folder / "encoder")), "max_length": 16},
         "phases": [{"steps": 1, "batch_size": 8}],
         "device": "cpu",
         "probe": {"frame_steps": []},

@@ -53,12 +53,16 @@ def foreign(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def tiny_encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the folder of a random BERT of two blocks, 16 wide, with a whole-word tokenizer, saved by transformers."""
+    """Return the folder of `write_tiny_encoder`."""
+    return write_tiny_encoder(tmp_path_factory.mktemp("tiny-bert"))
+
+
+def write_tiny_encoder(folder: Path) -> Path:
+    """Write a random BERT of two blocks, 16 wide, with a whole-word tokenizer, saved by transformers."""
     import torch
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
     from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
 
-    folder = tmp_path_factory.mktemp("tiny-bert")
     words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *WORDS["good"], *WORDS["bad"], *FILLERS]
     tokenizer = Tokenizer(models.WordLevel({word: i for i, word in enumerate(words)}, unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.Lowercase()
