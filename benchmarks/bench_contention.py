@@ -15,9 +15,10 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from statistics import median
 
-from benchmarks.measure import ROOT, in_turn, progress, report, sentences_file, spread
+from benchmarks.measure import ROOT, ratios, repeated, report, sentences_file, spread, take_turns
 from core.workers.processes import PATIENT
 
 POLICIES = {"ours": PATIENT, "default": {}}
@@ -36,20 +37,17 @@ def main() -> None:
         print(own_step_s(given.steps, given.precision))
         return
     sentences_file()  # prints the source once; the output of the new interpreters is parsed here
-    found: dict[str, list[float]] = {f"{policy} {place}": [] for policy in POLICIES for place in PLACES}
-    for repetition in range(given.repeats):
-        now = {}
-        for name in in_turn(repetition, list(found)):
-            policy, place = name.split()
-            now[name] = step_s(POLICIES[policy], given.steps, given.precision, busy=PLACES[place])
-        progress(repetition + 1, now)
-        for name, value in now.items():
-            found[name].append(value)
+    sides = {
+        f"{policy} {place}": partial(step_s, environment, given.steps, given.precision, busy=busy)
+        for policy, environment in POLICIES.items()
+        for place, busy in PLACES.items()
+    }
+    found = repeated(given.repeats, lambda number: take_turns(number, sides), warm_up=False)
     for name, values in found.items():
         print(f"step {name}: {spread(values)} s")
     for place, target in (("beside", "≤ 0.5"), ("alone", "≤ 1.08")):
-        pairs = zip(found[f"ours {place}"], found[f"default {place}"], strict=True)
-        report("ratio", f"step {place}, ours / default", [ours / default for ours, default in pairs], target, 2)
+        of_place = ratios(found, f"ours {place}", f"default {place}")
+        report("ratio", f"step {place}, ours / default", of_place, target, 2)
 
 
 def step_s(policy: dict[str, str], steps: int, precision: str, *, busy: bool) -> float:

@@ -12,11 +12,13 @@ from __future__ import annotations
 import os
 import signal
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # as in workers
 
-from benchmarks.measure import WarmEngine, in_turn, options, own_folders, progress, report
+from benchmarks.measure import WarmEngine, options, own_folders, ratios, repeated, report, take_turns
 from core.config.fields import build
 from core.experiments.design import Design
 from core.experiments.lifecycle import Experiments, is_complete, is_over
@@ -104,18 +106,17 @@ def bare_loop_s(folder: Path, design: Design) -> float:
 def main() -> None:
     given = options(__doc__, repeats=3, steps=20, weights=4)
     design = grid(given.weights, given.steps)
-    sides = {"engine": through_engine_s, "ray": through_ray_s, "loop": bare_loop_s}
-    ratios: dict[str, list[float]] = {"engine": [], "ray": []}
-    for repetition in range(given.repeats):
-        found = {}
-        for name in in_turn(repetition, list(sides)):
-            with own_folders() as folder:
-                found[name] = sides[name](folder, design)
-        progress(repetition + 1, found, digits=1)
-        for name, seen in ratios.items():
-            seen.append(found[name] / found["loop"])
-    report("ratio", f"{design.runs} runs through the local engine / a bare loop", ratios["engine"], "≤ 1.15")
-    report("ratio", f"{design.runs} runs through Ray / a bare loop", ratios["ray"], "≤ 1.3")
+
+    def in_own_folders(side: Callable[[Path, Design], float]) -> float:
+        with own_folders() as folder:
+            return side(folder, design)
+
+    whole = {"engine": through_engine_s, "ray": through_ray_s, "loop": bare_loop_s}
+    sides = {name: partial(in_own_folders, side) for name, side in whole.items()}
+    found = repeated(given.repeats, lambda number: take_turns(number, sides), 1, warm_up=False)
+    engine, ray = ratios(found, "engine", "loop"), ratios(found, "ray", "loop")
+    report("ratio", f"{design.runs} runs through the local engine / a bare loop", engine, "≤ 1.15")
+    report("ratio", f"{design.runs} runs through Ray / a bare loop", ray, "≤ 1.3")
 
 
 if __name__ == "__main__":

@@ -41,7 +41,7 @@ from benchmarks.browsing import (
     wait_until_quiet,
 )
 from benchmarks.invented_run import make_run
-from benchmarks.measure import in_turn, options, own_folders, progress, report
+from benchmarks.measure import in_turn, options, own_folders, repeated, report
 from core.representation.geometry import normalised
 from core.store import Store
 from core.store.job_table import JobTable
@@ -86,9 +86,9 @@ def opening(browser: Browser, address: str, points: int, frames: int) -> float:
 def measure_opening(browser: Browser, url: str, store: Store, repeats: int, frames: int, points: int) -> Found:
     """Opening times in seconds, with a new run in each repetition, so that each is opened for the first time."""
     small = make_run(store, "small", STEPS, SMALL_FRAMES, SMALL_POINTS)
-    found: Found = {"small": [], "first": [], "again": []}
     opening(browser, f"{url}/explore?run={small}", SMALL_POINTS, SMALL_FRAMES)
-    for repetition in range(repeats + 1):
+
+    def opened(repetition: int) -> dict[str, float]:
         run = make_run(store, f"big {repetition}", STEPS, frames, points, WIDTH)
         seconds = {}
         for name in in_turn(repetition, ["small", "big"]):
@@ -99,10 +99,10 @@ def measure_opening(browser: Browser, url: str, store: Store, repeats: int, fram
                 seconds[which] = opening(browser, f"{url}/explore?run={run}", points, frames)
                 # Opening a page starts jobs for the sections below the map; the next opening must not wait for them.
                 end_jobs(Jobs(store.folder))
-        progress(repetition, seconds, 2)
-        for name, value in seconds.items():
-            found[name] += [value] if repetition else []
         store.discard(run)
+        return seconds
+
+    found = repeated(repeats, opened, 2)
     print(f"Each map had all {points:,} points of its run, and {frames} frames.", flush=True)
     return found
 
@@ -167,18 +167,8 @@ def change_colours_ms(page: Page, name: str) -> dict[str, float]:
     return taken
 
 
-def repeated(repeats: int, title: str, call: Callable[[int], dict[str, float]]) -> Found:
-    found: Found = {}
-    for repetition in range(repeats + 1):
-        taken = call(repetition)
-        progress(repetition, {f"{title}, ms, {name}": value for name, value in taken.items()}, 0)
-        for name, value in taken.items():
-            found.setdefault(name, []).extend([value] if repetition else [])
-    return found
-
-
 def measure_clicks(clicks: Clicks, repeats: int) -> Found:
-    found = repeated(repeats, "click", lambda _: clicks.next_ms())
+    found = repeated(repeats, lambda _: clicks.next_ms(), 0, title="click, ms, {}")
     if len(set(clicks.tops)) != len(clicks.tops):
         raise RuntimeError("The table shows the same neighbours for two points.")
     print(f"First rows of the tables, checked: {'; '.join(clicks.tops[:4])} …", flush=True)
@@ -240,11 +230,12 @@ class UmapAtWork:
 
 def measure_beside_umap(clicks: Clicks, umap: UmapAtWork, names: Iterator[str], repeats: int) -> dict[str, Found]:
     found = {
-        "click": repeated(repeats, "click beside UMAP", lambda _: umap.measure_during(clicks.next_ms)),
+        "click": repeated(repeats, lambda _: umap.measure_during(clicks.next_ms), 0, title="click beside UMAP, ms, {}"),
         "colours": repeated(
             repeats,
-            "colours beside UMAP",
             lambda _: umap.measure_during(lambda: change_colours_ms(clicks.page, next(names))),
+            0,
+            title="colours beside UMAP, ms, {}",
         ),
     }
     umap.report()
@@ -277,7 +268,7 @@ def measure(browser: Browser, url: str, folder: Path, repeats: int, frames: int,
         change_colours_ms(clicks.page, next(names))
     tell_answers(
         f"colours, {title}",
-        repeated(repeats, "colours", lambda _: change_colours_ms(clicks.page, next(names))),
+        repeated(repeats, lambda _: change_colours_ms(clicks.page, next(names)), 0, title="colours, ms, {}"),
         "–",
     )
     umap = UmapAtWork(browser, url, folder, other)

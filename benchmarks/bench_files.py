@@ -16,9 +16,10 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
-from benchmarks.measure import ROOT, options, progress, report
+from benchmarks.measure import ROOT, options, repeated, report
 
 SEED = 0
 # Rows, characters of a text, and the target in seconds.
@@ -69,12 +70,13 @@ def write_file(path: Path, rows: int, chars: int) -> float:
     return path.stat().st_size / 2**20
 
 
-def read_once(path: Path) -> dict[str, float | str]:
-    """Seconds and peak memory of a new process that reads the file."""
+def read_once(path: Path, _repetition: int) -> dict[str, float]:
+    """Seconds and peak memory of a new process that reads the file. Prints what it has read."""
     command = [sys.executable, "-c", READER, str(path)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=TIMEOUT_S, check=True)
-    reported: dict[str, float | str] = json.loads(done.stdout)
-    return reported
+    found = json.loads(done.stdout)
+    print(f"{found['reported']}; {found['problems']:,} problems")
+    return {key: float(found[key]) for key in ("seconds", "peak_mib")}
 
 
 def main() -> None:
@@ -84,17 +86,10 @@ def main() -> None:
             path = Path(folder) / f"{rows}.csv"
             size_mib = write_file(path, rows, chars)
             print(f"{name}: {size_mib:.1f} MiB", flush=True)
-            seconds, peaks = [], []
-            for repetition in range(given.repeats + 1):  # number 0 fills the file cache
-                found = read_once(path)
-                progress(repetition, {key: float(found[key]) for key in ("seconds", "peak_mib")}, digits=2)
-                if repetition:
-                    seconds.append(float(found["seconds"]))
-                    peaks.append(float(found["peak_mib"]))
-            print(f"{found['reported']}; {found['problems']:,} problems")
+            found = repeated(given.repeats, partial(read_once, path), 2)  # the warm-up fills the file cache
             path.unlink()
-            report("seconds", f"read {name}", seconds, f"≤ {target_s}", digits=2)
-            report("MiB", f"peak memory, {name}", peaks, f"< {MEMORY_MIB:,}", digits=0)
+            report("seconds", f"read {name}", found["seconds"], f"≤ {target_s}", digits=2)
+            report("MiB", f"peak memory, {name}", found["peak_mib"], f"< {MEMORY_MIB:,}", digits=0)
 
 
 if __name__ == "__main__":

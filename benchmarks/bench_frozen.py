@@ -9,10 +9,10 @@ alone gives at most 1.67), at least 10 with the classifier only.
 
 from __future__ import annotations
 
-import gc
+from functools import partial
 
 from benchmarks.bench_training import BATCH, our_run, prepared, trainer_seconds
-from benchmarks.measure import in_turn, need, options, progress, report, spread
+from benchmarks.measure import need, options, ratios, repeated, report, spread, take_turns
 from core.config import RunConfig, TrainableConfig
 from core.training.untrained import VectorCache
 
@@ -37,27 +37,21 @@ def main() -> None:
     steps = epoch * given.epochs
     cache: VectorCache = {}
     print(f"{data.name}: {given.epochs} epochs of {epoch} steps of {BATCH} texts, the first is not timed", flush=True)
+
+    def rates(trainable: TrainableConfig, repetition: int) -> dict[str, float]:
+        seeded = with_epochs(config, trainable, steps).model_copy(update={"seed": repetition})
+        sides = {
+            "ours": lambda: our_run(seeded, data, cache, skipped=epoch).seconds,
+            "trainer": lambda: trainer_seconds(seeded, data, skipped=epoch, frozen=trainable.frozen(BLOCKS)),
+        }
+        return {name: (steps - epoch) * BATCH / seconds for name, seconds in take_turns(repetition, sides).items()}
+
     for name, (trainable, target) in CASES.items():
-        trained = with_epochs(config, trainable, steps)
-        found: dict[str, list[float]] = {"ours": [], "trainer": []}
-        for repetition in range(given.repeats + 1):
-            seeded = trained.model_copy(update={"seed": repetition})
-            rates = {}
-            for side in in_turn(repetition, list(found)):
-                gc.collect()
-                if side == "ours":
-                    seconds = our_run(seeded, data, cache, skipped=epoch).seconds
-                else:
-                    seconds = trainer_seconds(seeded, data, "random", skipped=epoch, frozen=trainable.frozen(BLOCKS))
-                rates[side] = (steps - epoch) * BATCH / seconds
-            progress(repetition, rates, 1)
-            if repetition:
-                for side, rate in rates.items():
-                    found[side].append(rate)
+        found = repeated(given.repeats, partial(rates, trainable), 1)
         for side, values in found.items():
             print(f"{name}, {side}: {spread(values, 1)} texts/s")
-        ratios = [ours / other for ours, other in zip(found["ours"], found["trainer"], strict=True)]
-        report("ratio", f"throughput from the second epoch, {name}, ours / trainer", ratios, target)
+        of_case = ratios(found, "ours", "trainer")
+        report("ratio", f"throughput from the second epoch, {name}, ours / trainer", of_case, target)
 
 
 if __name__ == "__main__":

@@ -12,16 +12,17 @@ Target: at most 5 % more time per step, a ratio of at most 1.05, for both.
 
 from __future__ import annotations
 
-import gc
 import math
 import time
+from collections.abc import Callable
+from functools import partial
 from unittest import mock
 
 import torch
 from torch import nn
 
 from benchmarks.bench_training import BATCH, SKIPPED, Timed, our_run, prepared
-from benchmarks.measure import in_turn, options, progress, report
+from benchmarks.measure import options, ratios, repeated, report, take_turns
 from core.config import RunConfig, peak_rates
 from core.config.fields import build
 from core.config.objective import ObjectiveConfig
@@ -38,7 +39,7 @@ from core.training.untrained import VectorCache
 
 WEIGHT = 0.5
 TARGET = "≤ 1.05"
-NEVER = 10**9
+PACES = {"compared": EVERY_STEPS, "not compared": 10**9}
 
 
 def bare_run(config: RunConfig, data: TaskData) -> Timed:
@@ -96,31 +97,36 @@ def main() -> None:
     config, data, steps = prepared(WEIGHT, given.steps)
     cache: VectorCache = {}
     print(f"{data.name}: {steps} timed steps of {BATCH} texts, {torch.get_num_threads()} threads", flush=True)
-    ratios = []
-    for repetition in range(given.repeats + 1):
+
+    def against_bare(repetition: int) -> dict[str, float]:
         seeded = config.model_copy(update={"seed": repetition})
-        found = {}
-        for name in in_turn(repetition, ["ours", "bare"]):
-            gc.collect()
-            found[name] = our_run(seeded, data, cache) if name == "ours" else bare_run(seeded, data)
-        if not math.isclose(found["ours"].loss, found["bare"].loss, rel_tol=1e-4):
-            raise RuntimeError(f"The loops did different work. Their last losses are {found}.")
-        progress(repetition, {f"{name}, ms a step": run.seconds / steps * 1000 for name, run in found.items()}, 1)
-        if repetition:
-            ratios.append(found["ours"].seconds / found["bare"].seconds)
-    report("ratio", "step time, with instruments / bare", ratios, TARGET)
-    config, ratios = token_level(config), []
-    paces = {"compared": EVERY_STEPS, "not compared": NEVER}
-    for repetition in range(given.repeats + 1):
-        found = {}
-        for name in in_turn(repetition, list(paces)):
-            gc.collect()
-            with mock.patch.object(step_module, "EVERY_STEPS", paces[name]):
-                found[name] = our_run(config.model_copy(update={"seed": repetition}), data, cache)
-        progress(repetition, {f"{name}, ms a step": run.seconds / steps * 1000 for name, run in found.items()}, 1)
-        if repetition:
-            ratios.append(found["compared"].seconds / found["not compared"].seconds)
-    report("ratio", "step time, token level, gradients compared / not", ratios, TARGET)
+        losses = []
+
+        def ms(run: Callable[[], Timed]) -> float:
+            found = run()
+            losses.append(found.loss)
+            return found.seconds / steps * 1000
+
+        runs = {"ours": lambda: our_run(seeded, data, cache), "bare": lambda: bare_run(seeded, data)}
+        found = take_turns(repetition, {name: partial(ms, run) for name, run in runs.items()})
+        if not math.isclose(*losses, rel_tol=1e-4):
+            raise RuntimeError(f"The loops did different work. Their last losses are {losses}.")
+        return found
+
+    def compared(repetition: int) -> dict[str, float]:
+        seeded = token_level(config).model_copy(update={"seed": repetition})
+
+        def ms(pace: int) -> float:
+            with mock.patch.object(step_module, "EVERY_STEPS", pace):
+                return our_run(seeded, data, cache).seconds / steps * 1000
+
+        return take_turns(repetition, {name: partial(ms, pace) for name, pace in PACES.items()})
+
+    found = repeated(given.repeats, against_bare, 1, title="{}, ms a step")
+    report("ratio", "step time, with instruments / bare", ratios(found, "ours", "bare"), TARGET)
+    found = repeated(given.repeats, compared, 1, title="{}, ms a step")
+    times = ratios(found, "compared", "not compared")
+    report("ratio", "step time, token level, gradients compared / not", times, TARGET)
 
 
 if __name__ == "__main__":

@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from benchmarks.browsing import browsing, new_page, served_app
-from benchmarks.measure import WarmEngine, in_turn, options, own_folders, progress, report
+from benchmarks.measure import WarmEngine, options, own_folders, repeated, report, take_turns
 from core.config import RunConfig, parse_config
 from core.store import Status, Store
 from core.workers import LocalEngine
@@ -60,14 +61,9 @@ def measure(folder: Path, repeats: int, steps: int) -> dict[str, list[float]]:
     )
     store = Store(folder)
     engines = {"warm": WarmEngine(store), "spawned": LocalEngine(store, forks=False)}
-    seconds: dict[str, list[float]] = {name: [] for name in engines}
-    # Repetition 0 does not count: it caches the untrained vectors.
-    for repetition in range(repeats + 1):
-        found = {name: first_step_s(engines[name], draft) for name in in_turn(repetition, list(engines))}
-        progress(repetition, found)
-        if repetition:
-            for name, value in found.items():
-                seconds[name].append(value)
+    sides = {name: partial(first_step_s, engine, draft) for name, engine in engines.items()}
+    # The warm-up caches the untrained vectors.
+    seconds = repeated(repeats, lambda number: take_turns(number, sides))
     store.close()
     return seconds
 

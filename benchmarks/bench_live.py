@@ -18,7 +18,7 @@ from playwright.sync_api import Browser, Locator, Page
 
 from benchmarks.browsing import VIEW, awaited, browsing, new_page, rest, served_app, wait_until_quiet
 from benchmarks.invented_run import make_run
-from benchmarks.measure import WarmEngine, options, own_folders, progress, report
+from benchmarks.measure import WarmEngine, options, own_folders, repeated, report
 from core.config import parse_config
 from core.store import Status, Store
 from core.workers import LocalEngine
@@ -101,8 +101,8 @@ def steps_on_screen(browser: Browser, url: str, engine: LocalEngine) -> list[flo
 
 def answers(browser: Browser, url: str, run: str, repeats: int) -> dict[str, list[float]]:
     """Response times in milliseconds by control. Each repetition opens the pages in new contexts."""
-    found: dict[str, list[float]] = {name: [] for _, _, name in CONTROLS}
-    for repetition in range(repeats + 1):
+
+    def pressed(_repetition: int) -> dict[str, float]:
         taken = {}
         for address, label, name in CONTROLS:
             page = new_page(browser)
@@ -114,10 +114,9 @@ def answers(browser: Browser, url: str, run: str, repeats: int) -> dict[str, lis
             page.wait_for_timeout(REST_MS)
             taken[name] = _pressed(page, control)
             page.context.close()
-        progress(repetition, taken, 0)
-        for name, value in taken.items():
-            found[name] += [value] if repetition else []
-    return found
+        return taken
+
+    return repeated(repeats, pressed, 0)
 
 
 def _pressed(page: Page, control: Locator) -> float:

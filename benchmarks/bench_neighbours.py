@@ -12,7 +12,6 @@ Targets: one query at most 10 ms, a tenth of the time from click to table; hones
 
 from __future__ import annotations
 
-import gc
 import time
 from collections.abc import Callable
 from statistics import median
@@ -21,7 +20,7 @@ import numpy as np
 from sklearn.manifold import trustworthiness
 from sklearn.neighbors import NearestNeighbors
 
-from benchmarks.measure import in_turn, options, progress, report
+from benchmarks.measure import in_turn, options, ratios, repeated, report
 from core.representation.geometry import normalised
 from core.representation.neighbours import NeighbourIndex, map_honesty
 
@@ -85,25 +84,14 @@ def honesty(rows: np.ndarray, repetition: int) -> dict[str, float]:
 
 def main() -> None:
     given = options(__doc__, repeats=9)
-    query: dict[str, list[float]] = {"ours": [], "scikit-learn": [], "building": []}
-    whole: dict[str, list[float]] = {"ours": [], "scikit-learn": []}
-    for repetition in range(given.repeats + 1):
-        gc.collect()
-        rows = vectors(repetition)
-        of_query, of_map = queries(rows, repetition), honesty(rows, repetition)
-        progress(repetition, {f"query, ms, {name}": value for name, value in of_query.items()}, 2)
-        progress(repetition, {f"honesty, ms, {name}": value for name, value in of_map.items()}, 0)
-        if repetition:
-            for found, values in ((query, of_query), (whole, of_map)):
-                for name, value in values.items():
-                    found[name].append(value)
+    query = repeated(given.repeats, lambda seed: queries(vectors(seed), seed), 2, title="query, ms, {}")
+    whole = repeated(given.repeats, lambda seed: honesty(vectors(seed), seed), 0, title="honesty, ms, {}")
     report("milliseconds", f"building an index of {ROWS:,} × {WIDTH}", query["building"], "none", 0)
     report("milliseconds", f"one query of {ROWS:,} × {WIDTH}, ours", query["ours"], "≤ 10", 2)
-    ratios = [ours / theirs for ours, theirs in zip(query["ours"], query["scikit-learn"], strict=True)]
-    report("ratio", "one query, ours / scikit-learn brute", ratios, "≤ 1")
+    report("ratio", "one query, ours / scikit-learn brute", ratios(query, "ours", "scikit-learn"), "≤ 1")
     report("milliseconds", f"honesty of a map of {MAP_ROWS:,} × {WIDTH}, ours", whole["ours"], "≤ 1,000", 0)
-    ratios = [ours / theirs for ours, theirs in zip(whole["ours"], whole["scikit-learn"], strict=True)]
-    report("ratio", "honesty, ours (also per point, and overlap) / scikit-learn's mean alone", ratios, "none")
+    times = ratios(whole, "ours", "scikit-learn")
+    report("ratio", "honesty, ours (also per point, and overlap) / scikit-learn's mean alone", times, "none")
 
 
 if __name__ == "__main__":

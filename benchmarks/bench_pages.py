@@ -10,13 +10,14 @@ Target: a median of at most 200 ms each.
 from __future__ import annotations
 
 import time
+from functools import partial
 from pathlib import Path
 
 import psutil
 from streamlit.testing.v1 import AppTest
 
 from benchmarks.invented_run import make_run
-from benchmarks.measure import ROOT, end_processes, in_turn, options, own_folders, progress, report
+from benchmarks.measure import ROOT, end_processes, options, own_folders, repeated, report, take_turns
 from core.store import Store
 
 SMALL_RUNS, SMALL_STEPS, SMALL_FRAMES, SMALL_POINTS = 49, 60, 8, 60
@@ -57,16 +58,10 @@ def measure(folder: Path, repeats: int, steps: int) -> dict[str, list[float]]:
         make_run(store, f"small {number}", SMALL_STEPS, SMALL_FRAMES, SMALL_POINTS)
     print(f"{len(store.runs())} runs, one of {steps:,} steps and {len(store.frame_steps(big))} frames", flush=True)
     store.close()
-    apps = {name: open_page(name, big) for name in PAGES}
+    sides = {name: partial(rerun_ms, open_page(name, big), name) for name in PAGES}
     # The warm process of the app would still be importing during the first reruns.
     end_processes(psutil.Process().children(recursive=True))
-    times: dict[str, list[float]] = {name: [] for name in PAGES}
-    for repetition in range(1, repeats + 1):
-        found = {name: rerun_ms(apps[name], name) for name in in_turn(repetition, list(PAGES))}
-        progress(repetition, found, 0)
-        for name, value in found.items():
-            times[name].append(value)
-    return times
+    return repeated(repeats, lambda number: take_turns(number, sides), 0, warm_up=False)
 
 
 def main() -> None:

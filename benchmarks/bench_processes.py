@@ -14,7 +14,7 @@ from statistics import median
 
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # as in workers
 
-from benchmarks.measure import in_turn, options, progress, report
+from benchmarks.measure import options, ratios, repeated, report, take_turns
 from core.advice.prepare import prepare
 from core.config import parse_config
 from core.config.objective import ObjectiveConfig
@@ -48,14 +48,9 @@ def step_s(processes: int, steps: int, cache: VectorCache) -> float:
 def main() -> None:
     given = options(__doc__, repeats=5, steps=12)
     cache: VectorCache = {}
-    ratios = list[float]()
-    for repetition in range(given.repeats):
-        found = {}
-        for name in in_turn(repetition, ["one", "two"]):
-            found[name] = step_s({"one": 1, "two": 2}[name], given.steps, cache)
-        progress(repetition + 1, found, digits=3)
-        ratios.append(found["two"] / found["one"])
-    report("ratio", f"a step of {BATCH} texts in two processes / in one", ratios, "none")
+    sides = {"one": lambda: step_s(1, given.steps, cache), "two": lambda: step_s(2, given.steps, cache)}
+    found = repeated(given.repeats, lambda number: take_turns(number, sides), warm_up=False)
+    report("ratio", f"a step of {BATCH} texts in two processes / in one", ratios(found, "two", "one"), "none")
 
 
 if __name__ == "__main__":

@@ -10,12 +10,13 @@ Targets: at least 10 frames/s, at most one WebGL context, at most 2 s.
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 from playwright.sync_api import Browser, Page
 
 from benchmarks.browsing import browsing, new_page, open_map
-from benchmarks.measure import ROOT, in_turn, options, own_folders, progress, report
+from benchmarks.measure import ROOT, options, own_folders, repeated, report, take_turns
 from tests.browser.apps.serving import served
 
 APP = ROOT / "tests" / "browser" / "apps" / "map_app.py"
@@ -82,16 +83,13 @@ def measure(browser: Browser, url: str, repeats: int, frames: int, points: int) 
 
 
 def opening_s(browser: Browser, addresses: dict[str, str], repeats: int) -> dict[str, list[float]]:
-    seconds: dict[str, list[float]] = {name: [] for name in addresses}
-    for repetition in range(repeats + 1):
-        found = {}
-        for name in in_turn(repetition, list(addresses)):
-            page, found[name] = opened(browser, addresses[name])
-            page.context.close()
-        progress(repetition, found, 2)
-        for name, value in found.items():
-            seconds[name] += [value] if repetition else []
-    return seconds
+    def seconds(address: str) -> float:
+        page, found = opened(browser, address)
+        page.context.close()
+        return found
+
+    sides = {name: partial(seconds, address) for name, address in addresses.items()}
+    return repeated(repeats, lambda number: take_turns(number, sides), 2)
 
 
 def main() -> None:

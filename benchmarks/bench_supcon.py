@@ -17,6 +17,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from statistics import median
 
@@ -24,7 +25,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from benchmarks.measure import ROOT, in_turn, need, options, progress, report
+from benchmarks.measure import ROOT, in_turn, need, options, ratios, repeated, report
 from core.losses import supcon_loss
 
 WIDTH, VIEWS, CLASSES, TEMPERATURE = 384, 2, 4, 0.07
@@ -75,8 +76,8 @@ def batch(vectors: int, seed: int) -> tuple[Tensor, Tensor]:
     return features.requires_grad_(), torch.arange(vectors // VIEWS) % CLASSES
 
 
-def timed(vectors: int, repetition: int) -> dict[str, tuple[float, float]]:
-    """Median milliseconds of a forward and backward pass of each implementation, in turn, and its loss."""
+def timed(vectors: int, repetition: int) -> dict[str, float]:
+    """Median milliseconds of a forward and backward pass of each implementation, in turn."""
     features, labels = batch(vectors, repetition)
     found: dict[str, list[float]] = {side: [] for side in SIDES}
     losses = {}
@@ -89,7 +90,9 @@ def timed(vectors: int, repetition: int) -> dict[str, tuple[float, float]]:
             loss.backward()
             found[side].append((time.perf_counter() - start) * 1000)
             losses[side] = loss.item()
-    return {side: (median(found[side]), losses[side]) for side in SIDES}
+    if not all(math.isclose(loss, losses["ours"], rel_tol=1e-4) for loss in losses.values()):
+        raise RuntimeError(f"The implementations did different work. Their losses are {losses}.")
+    return {side: median(values) for side, values in found.items()}
 
 
 def peak_mib(side: str, vectors: int) -> float:
@@ -115,29 +118,23 @@ def _status_kib(field: str) -> int:
 
 def compare_times(vectors: int, repeats: int) -> str:
     """Print the ratio of the times. Returns: the faster peer."""
-    found: dict[str, list[float]] = {side: [] for side in SIDES}
-    for repetition in range(repeats + 1):
-        runs = timed(vectors, repetition)
-        losses = {side: loss for side, (_, loss) in runs.items()}
-        if not all(math.isclose(loss, losses["ours"], rel_tol=1e-4) for loss in losses.values()):
-            raise RuntimeError(f"The implementations did different work. Their losses are {losses}.")
-        progress(repetition, {f"{side}, ms": run[0] for side, run in runs.items()}, 1)
-        if repetition:
-            for side, run in runs.items():
-                found[side].append(run[0])
+    found = repeated(repeats, partial(timed, vectors), 1, title="{}, ms")
     faster = min(("pytorch-metric-learning", "dense"), key=lambda side: median(found[side]))
-    ratios = [mine / theirs for mine, theirs in zip(found["ours"], found[faster], strict=True)]
-    report("ratio", f"time at {vectors:,} vectors, ours / {faster}", ratios, TIME_TARGETS.get(vectors, "–"))
+    times = ratios(found, "ours", faster)
+    report("ratio", f"time at {vectors:,} vectors, ours / {faster}", times, TIME_TARGETS.get(vectors, "–"))
     return faster
 
 
 def compare_memory(vectors: int, peer: str, repeats: int) -> None:
-    ratios = []
-    for repetition in range(1, repeats + 1):
-        found = {side: peak_mib(side, vectors) for side in ("ours", peer)}
-        progress(repetition, {f"{side}, MiB": mib for side, mib in found.items()}, 1)
-        ratios.append(found["ours"] / found[peer])
-    report("ratio", f"peak memory at {vectors:,} vectors, ours / {peer}", ratios, MEMORY_TARGETS.get(vectors, "–"))
+    found = repeated(
+        repeats,
+        lambda _: {side: peak_mib(side, vectors) for side in ("ours", peer)},
+        1,
+        warm_up=False,
+        title="{}, MiB",
+    )
+    peaks = ratios(found, "ours", peer)
+    report("ratio", f"peak memory at {vectors:,} vectors, ours / {peer}", peaks, MEMORY_TARGETS.get(vectors, "–"))
 
 
 def main() -> None:

@@ -14,7 +14,6 @@ grouped by length; ours in bfloat16 at least 2.5 against Trainer in float32, at 
 
 from __future__ import annotations
 
-import gc
 import signal
 import sys
 import tempfile
@@ -33,7 +32,7 @@ from transformers import (
     TrainingArguments,
 )
 
-from benchmarks.measure import in_turn, need, options, progress, report, sentences, spread
+from benchmarks.measure import need, options, ratios, repeated, report, sentences, spread, take_turns
 from core.advice.prepare import prepare
 from core.config import RunConfig, parse_config
 from core.config.objective import ObjectiveConfig
@@ -121,32 +120,35 @@ def our_run(config: RunConfig, data: TaskData, cache: VectorCache, skipped: int 
 
 
 class Clock(TrainerCallback):
-    """Records the time at which each step ended."""
+    """Records the time at which each step ended. On a GPU, it waits for the work that the step has launched."""
 
     def __init__(self) -> None:
         self.ends: dict[int, float] = {}
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        if torch.cuda.is_available():
+            torch.cuda.synchronize()
         self.ends[state.global_step] = time.perf_counter()
 
 
 def trainer_seconds(
     config: RunConfig,
     data: TaskData,
-    sampling: str,
+    sampling: str = "random",
     skipped: int = SKIPPED,
     frozen: int | None = None,
     *,
     bf16: bool = False,
 ) -> float:
-    """Seconds of the same steps by `transformers.Trainer`; `sampling` is "random" or "group_by_length".
+    """Seconds of the same steps by `transformers.Trainer`, with cross-entropy, on texts tokenised in advance.
 
     Args:
+        sampling: "random" or "group_by_length".
         frozen: number of lowest blocks that are frozen, with the embeddings; None trains all weights.
     """
-    folder = encoder_folder(config.encoder.id)
+    folder, settings = encoder_folder(config.encoder.id), config.phases[0]
     tokenizer = AutoTokenizer.from_pretrained(folder)
-    tokens = tokenizer(list(data.train.texts), truncation=True, max_length=MAX_LENGTH)["input_ids"]
+    tokens = tokenizer(list(data.train.texts), truncation=True, max_length=config.encoder.max_length)["input_ids"]
     rows = [{"input_ids": ids, "labels": label} for ids, label in zip(tokens, data.train.labels, strict=True)]
     torch.manual_seed(config.seed)
     model = AutoModelForSequenceClassification.from_pretrained(
@@ -157,22 +159,23 @@ def trainer_seconds(
         for module in (base.embeddings, *base.encoder.layer[:frozen]):
             module.requires_grad_(False)
     clock = Clock()
+    on_cpu = config.device == "cpu" or not torch.cuda.is_available()
     with tempfile.TemporaryDirectory(prefix="scl-bench-") as output:
         arguments = TrainingArguments(
             output_dir=output,
-            use_cpu=True,
+            use_cpu=on_cpu,
             bf16=bf16,
             seed=config.seed,
-            per_device_train_batch_size=BATCH,
+            per_device_train_batch_size=settings.batch_size,
             max_steps=config.steps,
-            learning_rate=LEARNING_RATE,
-            weight_decay=config.phases[0].optimiser.weight_decay,
-            warmup_steps=round(config.steps * config.phases[0].optimiser.warmup_fraction),
-            max_grad_norm=config.phases[0].optimiser.max_gradient_norm,
+            learning_rate=settings.optimiser.learning_rate,
+            weight_decay=settings.optimiser.weight_decay,
+            warmup_steps=round(config.steps * settings.optimiser.warmup_fraction),
+            max_grad_norm=settings.optimiser.max_gradient_norm,
             optim="adamw_torch_fused",
             train_sampling_strategy=sampling,
             dataloader_drop_last=True,
-            dataloader_pin_memory=False,
+            dataloader_pin_memory=not on_cpu,
             eval_strategy="no",
             save_strategy="no",
             logging_strategy="no",
@@ -206,30 +209,24 @@ def main() -> None:
     lowered = has_bfloat16("cpu")
     if lowered:
         peers += (("ours, bfloat16", "trainer", "≥ 2.5"), ("ours, bfloat16", "trainer, bf16", "≥ 1.2"))
-    texts_per_s: dict[str, list[float]] = {name: [] for one, other, _ in peers for name in (one, other)}
-    for repetition in range(given.repeats + 1):
+
+    def texts_per_s(repetition: int) -> dict[str, float]:
         seeded = config.model_copy(update={"seed": repetition})
-        measured: dict[str, Callable[[RunConfig], float]] = {
-            "ours": lambda c: our_run(c, data, cache).seconds,
-            "trainer": lambda c: trainer_seconds(c, data, "random"),
-            "trainer, grouped": lambda c: trainer_seconds(c, data, "group_by_length"),
+        sides: dict[str, Callable[[], float]] = {
+            "ours": lambda: our_run(seeded, data, cache).seconds,
+            "trainer": lambda: trainer_seconds(seeded, data),
+            "trainer, grouped": lambda: trainer_seconds(seeded, data, "group_by_length"),
         }
         if lowered:
-            measured["ours, bfloat16"] = lambda c: our_run(in_bfloat16(c), data, cache).seconds
-            measured["trainer, bf16"] = lambda c: trainer_seconds(c, data, "random", bf16=True)
-        found = {}
-        for name in in_turn(repetition, list(measured)):
-            gc.collect()
-            found[name] = steps * BATCH / measured[name](seeded)
-        progress(repetition, found, 1)
-        if repetition:
-            for name, value in found.items():
-                texts_per_s[name].append(value)
-    for name, values in texts_per_s.items():
+            sides["ours, bfloat16"] = lambda: our_run(in_bfloat16(seeded), data, cache).seconds
+            sides["trainer, bf16"] = lambda: trainer_seconds(seeded, data, bf16=True)
+        return {name: steps * BATCH / seconds for name, seconds in take_turns(repetition, sides).items()}
+
+    found = repeated(given.repeats, texts_per_s, 1)
+    for name, values in found.items():
         print(f"{name}: {spread(values, 1)} texts/s")
     for ours, peer, target in peers:
-        ratios = [one / other for one, other in zip(texts_per_s[ours], texts_per_s[peer], strict=True)]
-        report("ratio", f"training throughput, {ours} / {peer}", ratios, target)
+        report("ratio", f"training throughput, {ours} / {peer}", ratios(found, ours, peer), target)
 
 
 if __name__ == "__main__":

@@ -7,10 +7,10 @@ Targets: one-stage at most 1.15 × a step of cross-entropy, two-stage at most 2.
 
 from __future__ import annotations
 
-import gc
+from functools import partial
 
 from benchmarks.bench_training import our_run, prepared
-from benchmarks.measure import in_turn, options, progress, report
+from benchmarks.measure import options, ratios, repeated, report, take_turns
 from core.config import RunConfig
 from core.config.fields import build
 from core.config.objective import ObjectiveConfig
@@ -29,20 +29,17 @@ def main() -> None:
     given = options(__doc__, repeats=5, steps=48)
     config, data, steps = prepared(0.0, given.steps)
     cache: VectorCache = {}
-    found: dict[str, list[float]] = {"ce": [], **{name: [] for name in TARGETS}}
-    for repetition in range(given.repeats + 1):
-        seeded = config.model_copy(update={"seed": repetition})
-        seconds = {}
-        for name in in_turn(repetition, list(found)):
-            gc.collect()
-            seconds[name] = our_run(with_preset(seeded, name), data, cache).seconds / steps
-        progress(repetition, seconds)
-        if repetition:
-            for name, value in seconds.items():
-                found[name].append(value)
+
+    def step_s(seed: int, name: str) -> float:
+        seeded = config.model_copy(update={"seed": seed})
+        return our_run(with_preset(seeded, name), data, cache).seconds / steps
+
+    found = repeated(
+        given.repeats,
+        lambda number: take_turns(number, {name: partial(step_s, number, name) for name in ("ce", *TARGETS)}),
+    )
     for name, target in TARGETS.items():
-        ratios = [with_views / plain for with_views, plain in zip(found[name], found["ce"], strict=True)]
-        report("ratio", f"step time, {name} / cross-entropy", ratios, target)
+        report("ratio", f"step time, {name} / cross-entropy", ratios(found, name, "ce"), target)
 
 
 if __name__ == "__main__":

@@ -13,11 +13,12 @@ from __future__ import annotations
 
 import argparse
 import time
+from functools import partial
 
 from playwright.sync_api import Browser
 
 from benchmarks.browsing import VIEW, browsing, served_app, wait_until_quiet
-from benchmarks.measure import WarmEngine, in_turn, own_folders, progress, report, spread
+from benchmarks.measure import WarmEngine, own_folders, ratios, repeated, report, spread, take_turns
 from core.config import parse_config
 from core.store import Status, Store
 from core.workers import LocalEngine
@@ -33,25 +34,17 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=120, metavar="N", help="[default: 120]")
     parser.add_argument("--precision", choices=("auto", "float32", "bfloat16"), default="auto")
     given = parser.parse_args()
-    found: dict[str, list[float]] = {way: [] for way in WAYS}
     with own_folders() as folder, served_app(folder.with_name("server.log")) as url, browsing() as browser:
         store = Store(folder)
         engine = WarmEngine(store)
         watched(browser, url, engine, "unwatched", 2, given.precision)  # caches the untrained encoder's vectors
-        for repetition in range(given.repeats):
-            now = {
-                way: watched(browser, url, engine, way, given.steps, given.precision)
-                for way in in_turn(repetition, WAYS)
-            }
-            progress(repetition + 1, now)
-            for way, value in now.items():
-                found[way].append(value)
+        sides = {way: partial(watched, browser, url, engine, way, given.steps, given.precision) for way in WAYS}
+        found = repeated(given.repeats, lambda number: take_turns(number, sides), warm_up=False)
         store.close()
     for way, values in found.items():
         print(f"{way}: {spread(values)} steps/s")
     for way in WAYS[1:]:
-        pairs = zip(found[way], found["unwatched"], strict=True)
-        report("ratio", f"throughput, watched on {way} / unwatched", [one / other for one, other in pairs], "≥ 0.85", 2)
+        report("ratio", f"throughput, watched on {way} / unwatched", ratios(found, way, "unwatched"), "≥ 0.85", 2)
 
 
 def watched(browser: Browser, url: str, engine: LocalEngine, way: str, steps: int, precision: str) -> float:

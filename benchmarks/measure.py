@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 import csv
+import gc
 import importlib.util
 import os
 import signal
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
 from itertools import islice
@@ -91,6 +92,44 @@ def in_turn(repetition: int, names: Sequence[str]) -> list[str]:
     """The names, rotated by repetition, so that drift affects all of them alike."""
     turn = repetition % len(names)
     return [*names[turn:], *names[:turn]]
+
+
+def take_turns(repetition: int, sides: Mapping[str, Callable[[], float]]) -> dict[str, float]:
+    """The value of every side, computed in an order that rotates by repetition."""
+    found = {}
+    for name in in_turn(repetition, list(sides)):
+        gc.collect()
+        found[name] = sides[name]()
+    return {name: found[name] for name in sides}
+
+
+def repeated(
+    repeats: int,
+    measure: Callable[[int], Mapping[str, float]],
+    digits: int = 3,
+    *,
+    warm_up: bool = True,
+    title: str = "{}",
+) -> dict[str, list[float]]:
+    """The values of a measure by name, one per repetition; each is printed.
+
+    Args:
+        measure: receives the number of the repetition.
+        warm_up: whether repetition 0 comes first, which does not count.
+        title: printed for each name, such as "click, ms, {}".
+    """
+    found: dict[str, list[float]] = {}
+    for repetition in range(0 if warm_up else 1, repeats + 1):
+        values = measure(repetition)
+        progress(repetition, {title.format(name): value for name, value in values.items()}, digits)
+        for name, value in values.items():
+            found.setdefault(name, []).extend([value] if repetition else [])
+    return found
+
+
+def ratios(found: Mapping[str, Sequence[float]], ours: str, peer: str) -> list[float]:
+    """One side's values over those of its peer, by repetition."""
+    return [one / other for one, other in zip(found[ours], found[peer], strict=True)]
 
 
 @cache
