@@ -9,33 +9,20 @@ Target: none yet; the output names the device.
 
 from __future__ import annotations
 
-import gc
 import random
 import tempfile
-import time
 from pathlib import Path
 
 import torch
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
-from transformers import (
-    AutoModelForSequenceClassification,
-    DataCollatorWithPadding,
-    PreTrainedTokenizerFast,
-    PrinterCallback,
-    RobertaConfig,
-    RobertaModel,
-    Trainer,
-    TrainingArguments,
-)
+from transformers import PreTrainedTokenizerFast, RobertaConfig, RobertaModel
 
-from benchmarks.bench_training import SKIPPED, Clock
-from benchmarks.measure import in_turn, need, options, progress, report, spread
+from benchmarks.bench_training import SKIPPED, our_run, trainer_seconds
+from benchmarks.measure import need, options, ratios, repeated, report, spread, take_turns
 from core.advice.prepare import prepare
 from core.config import RunConfig, parse_config
 from core.config.objective import ObjectiveConfig
-from core.events import Step
 from core.tasks import TaskData
-from core.training.loop import train
 from core.training.untrained import VectorCache
 from core.workers.machine import has_bfloat16
 
@@ -87,59 +74,6 @@ def config_of(folder: Path, weight: float, steps: int, batch: int) -> tuple[RunC
     return prepare(parse_config(draft), gpu=torch.cuda.is_available(), bfloat16=has_bfloat16("auto"))
 
 
-def our_seconds(config: RunConfig, data: TaskData, cache: VectorCache) -> float:
-    """Seconds of the timed steps. Every step ends with its values on the CPU, so its work is complete."""
-    start = 0.0
-    for event in train(config, data, cache=cache):
-        if isinstance(event, Step) and event.step == SKIPPED:
-            start = time.perf_counter()
-        elif isinstance(event, Step) and event.step == config.steps:
-            break
-    return time.perf_counter() - start
-
-
-class SynchronisedClock(Clock):
-    """A clock that waits for the GPU, because a launch returns before its work is complete."""
-
-    def on_step_end(self, *given: object, **more: object) -> None:
-        if torch.cuda.is_available():
-            torch.cuda.synchronize()
-        super().on_step_end(*given, **more)
-
-
-def trainer_seconds(config: RunConfig, data: TaskData) -> float:
-    """Seconds of `transformers.Trainer` with cross-entropy, in our run's precision, on texts tokenised in advance."""
-    from transformers import AutoTokenizer
-
-    folder = config.encoder.id
-    tokenizer = AutoTokenizer.from_pretrained(folder)
-    tokens = tokenizer(list(data.train.texts), truncation=True, max_length=TOKENS)["input_ids"]
-    rows = [{"input_ids": ids, "labels": label} for ids, label in zip(tokens, data.train.labels, strict=True)]
-    model = AutoModelForSequenceClassification.from_pretrained(folder, num_labels=2)
-    clock = SynchronisedClock()
-    with tempfile.TemporaryDirectory(prefix="scl-bench-") as output:
-        arguments = TrainingArguments(
-            output_dir=output,
-            use_cpu=not torch.cuda.is_available(),
-            bf16=config.precision == "bfloat16",
-            per_device_train_batch_size=config.phases[0].batch_size,
-            max_steps=config.steps,
-            max_grad_norm=1.0,
-            optim="adamw_torch_fused",
-            dataloader_drop_last=True,
-            save_strategy="no",
-            logging_strategy="no",
-            report_to="none",
-            disable_tqdm=True,
-        )
-        trainer = Trainer(
-            model, arguments, data_collator=DataCollatorWithPadding(tokenizer), train_dataset=rows, callbacks=[clock]
-        )
-        trainer.remove_callback(PrinterCallback)
-        trainer.train()
-    return clock.ends[config.steps] - clock.ends[SKIPPED]
-
-
 def main() -> None:
     given = options(__doc__, repeats=3, steps=20, batch=64, width=1024, blocks=24, anyway=0)
     need("accelerate")
@@ -152,23 +86,22 @@ def main() -> None:
         made_encoder(folder / "encoder", given.width, given.blocks)
         made_task(folder / "task.csv", 2 * given.batch * (given.steps + SKIPPED))
         cache: VectorCache = {}
-        found: dict[str, list[float]] = {"CE": [], "CE + SCL": [], "Trainer": []}
-        for repetition in range(given.repeats + 1):
-            rates = {}
-            for side in in_turn(repetition, list(found)):
-                config, data = config_of(folder, 0.9 if side == "CE + SCL" else 0.0, given.steps, given.batch)
-                gc.collect()
-                seconds = trainer_seconds(config, data) if side == "Trainer" else our_seconds(config, data, cache)
-                rates[side] = given.steps * given.batch / seconds
-            progress(repetition, rates, 1)
-            if repetition:
-                for side, rate in rates.items():
-                    found[side].append(rate)
+        config, data = config_of(folder, 0.0, given.steps, given.batch)
+        contrastive, _ = config_of(folder, 0.9, given.steps, given.batch)
+        sides = {
+            "CE": lambda: our_run(config, data, cache).seconds,
+            "CE + SCL": lambda: our_run(contrastive, data, cache).seconds,
+            "Trainer": lambda: trainer_seconds(config, data, bf16=config.precision == "bfloat16"),
+        }
+
+        def texts_per_s(repetition: int) -> dict[str, float]:
+            return {name: given.steps * given.batch / s for name, s in take_turns(repetition, sides).items()}
+
+        found = repeated(given.repeats, texts_per_s, 1)
     for side, values in found.items():
         print(f"{device}, {config.precision}, {side}: {spread(values, 1)} texts/s")
     for side in ("CE", "CE + SCL"):
-        ratios = [ours / other for ours, other in zip(found[side], found["Trainer"], strict=True)]
-        report("ratio", f"throughput on {device}, {side} / trainer", ratios, "–")
+        report("ratio", f"throughput on {device}, {side} / trainer", ratios(found, side, "Trainer"), "–")
 
 
 if __name__ == "__main__":
