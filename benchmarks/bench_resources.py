@@ -13,9 +13,9 @@ from pathlib import Path
 
 import psutil
 
-from benchmarks.bench_visitors import begun_and_ended, resident, server_of
+from benchmarks.bench_visitors import begun_and_ended, resident
 from benchmarks.bench_weight import PAGES
-from benchmarks.browsing import browsing, new_page, rest, served_app
+from benchmarks.browsing import browsing, new_page, rest, served_app, server_of
 from benchmarks.measure import WarmEngine, options, own_folders
 from core.store import Store
 

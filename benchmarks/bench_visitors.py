@@ -27,7 +27,7 @@ from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from websockets.asyncio.client import connect
 
-from benchmarks.browsing import served_app, wait_until_quiet
+from benchmarks.browsing import served_app, server_of, wait_until_quiet
 from benchmarks.measure import WarmEngine, options, own_folders, report
 from core.config import parse_config
 from core.store import Store
@@ -158,15 +158,6 @@ def ended(engine: LocalEngine, run_id: str) -> None:
         engine.stop(run_id)
     while not engine.store.run(run_id).status.ended:
         time.sleep(0.1)
-
-
-def server_of(address: str) -> psutil.Process:
-    """Process that listens at the address."""
-    port = urlsplit(address).port
-    for process in psutil.Process().children(recursive=True):
-        if any(one.laddr.port == port for one in process.net_connections() if one.status == psutil.CONN_LISTEN):
-            return process
-    raise RuntimeError("No process listens at the server's address.")
 
 
 def resident(process: psutil.Process) -> float:

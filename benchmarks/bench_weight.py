@@ -12,22 +12,19 @@ from __future__ import annotations
 
 import base64
 import re
-import sys
 from statistics import median
 from typing import Any
 
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Page
 
+from benchmarks.browsing import VIEW, browsing, rest, served_app
 from benchmarks.measure import options, own_folders, progress, report
 from core.artifacts.replay import open_replay
 from core.artifacts.shipped import SHIPPED
 from core.store import Store
-from tests.browser.chromium import ARGUMENTS, find_chromium
-from tests.browser.conftest import Server
 
 PAGES = ("Fine-tune", "Runs", "Explore", "Tokens", "Compare", "Experiments", "Data", "Loss lab", "Lessons", "Home")
 FRAMES = "/media/"
-SETTLED = '[data-testid="stApp"][data-test-script-state="notRunning"]'
 START_MS, REST_MS = 300, 2500
 
 
@@ -71,7 +68,7 @@ def visits(page: Page, meter: Meter, address: str) -> dict[str, list[tuple[int, 
             page.locator("header").get_by_role("link", name=name, exact=True).click()
             page.wait_for_url(re.compile(f"^(?!{re.escape(before)}$)"))
             page.wait_for_timeout(START_MS)
-            page.locator(SETTLED).wait_for()
+            rest(page)
             page.wait_for_timeout(REST_MS)
             found.setdefault(name, []).append((meter.rest, meter.frames))
     return found
@@ -79,29 +76,20 @@ def visits(page: Page, meter: Meter, address: str) -> dict[str, list[tuple[int, 
 
 def main() -> None:
     given = options(__doc__, repeats=1)
-    chromium = find_chromium()
-    if chromium is None:
-        sys.exit("This benchmark needs a Chromium: .venv/bin/python -m tests.browser.chromium")
     again: dict[str, list[float]] = {name: [] for name in PAGES}
-    with own_folders() as folder, sync_playwright() as playwright:
-        server = Server(folder.parent)
-        store = Store(server.store_folder)
+    with own_folders() as folder:
+        store = Store(folder)
         for one in SHIPPED.values():
             open_replay(store, one.path)
         store.close()
-        server.start()
-        try:
-            browser = playwright.chromium.launch(executable_path=chromium, args=list(ARGUMENTS))
+        with served_app(folder.with_name("server.log")) as url, browsing() as browser:
             for repetition in range(given.repeats):
-                page = browser.new_context(viewport={"width": 1400, "height": 900}).new_page()
-                for name, ((first, frames), (second, _)) in visits(page, Meter(page), server.url).items():
+                page = browser.new_context(viewport=VIEW).new_page()
+                for name, ((first, frames), (second, _)) in visits(page, Meter(page), url).items():
                     again[name].append(second / 1000)
                     shown = {"first, KB": first / 1000, "again, KB": second / 1000, "frames, KB": frames / 1000}
                     progress(repetition + 1, {f"{name}: {what}": size for what, size in shown.items()}, 0)
                 page.context.close()
-            browser.close()
-        finally:
-            server.close()
     for name, sizes in sorted(again.items(), key=lambda page: -median(page[1])):
         report("KB", f"navigation after the first load, without frames, {name}", sizes, "≤ 300", 0)
 

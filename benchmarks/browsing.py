@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import psutil
 from playwright.sync_api import Browser, Page, sync_playwright
@@ -102,6 +103,15 @@ def served_app(log: Path) -> Iterator[str]:
             yield url
         finally:  # before the server is killed, while its children can still be identified
             end_processes(psutil.Process().children(recursive=True))
+
+
+def server_of(address: str) -> psutil.Process:
+    """Process that listens at the address."""
+    port = urlsplit(address).port
+    for process in psutil.Process().children(recursive=True):
+        if any(one.laddr.port == port for one in process.net_connections() if one.status == psutil.CONN_LISTEN):
+            return process
+    raise RuntimeError("No process listens at the server's address.")
 
 
 def new_page(browser: Browser) -> Page:

@@ -30,7 +30,7 @@ def served(app: Path, log: Path) -> Iterator[str]:
         while not _healthy(port):
             assert process.poll() is None, f"the server ended: {log.read_text()[-2_000:]}"
             assert time.monotonic() < deadline, "the server does not answer"
-            time.sleep(0.1)
+            time.sleep(0.02)
         yield f"http://localhost:{port}"
     finally:
         process.kill()
