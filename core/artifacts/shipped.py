@@ -13,7 +13,7 @@ from pathlib import Path
 
 from core.artifacts.replay import write_replay
 from core.config import RunConfig, parse_config
-from core.errors import EngineError, PlaygroundError, StoreError
+from core.errors import EngineError, PlaygroundError
 from core.messages import N_
 from core.store import Status, Store
 
@@ -114,11 +114,8 @@ def make(config: RunConfig, path: Path) -> None:
 
 
 def draft_of(one: Shipped) -> RunConfig:
-    """Read the draft config of a shipped replay. Raises: StoreError, ConfigError."""
-    try:
-        return parse_config(json.loads(one.config_path.read_text(encoding="utf-8")))
-    except (OSError, ValueError) as error:
-        raise StoreError(f"{one.config_path.name} cannot be read ({error}): restore it from the repository.") from error
+    """Read the draft config of a shipped replay."""
+    return parse_config(json.loads(one.config_path.read_text(encoding="utf-8")))
 
 
 def rebuild(names: Sequence[str], paths: Mapping[str, Path], make: Callable[[str], None], unknown: str) -> int:
