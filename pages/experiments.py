@@ -40,7 +40,6 @@ from pages.ui.address import Experiments
 from pages.ui.bound import bound_choice, bound_segments, forget
 from pages.ui.compare.picking import group_name
 from pages.ui.controls import offer_undo_of_experiments, run_action, show_notice
-from pages.ui.experiments.reads import design_of, open_experiments, results_of
 from pages.ui.experiments.results import chart_view, map_view, report_view, table_view
 from pages.ui.experiments.set_up import GRID, draw_published, set_up
 from pages.ui.experiments.surface import draw_findings, draw_maps, start_card
@@ -58,7 +57,7 @@ SHOWN = {"map": N_("Heat map"), "chart": N_("Chart"), "table": N_("Table"), "rep
 def page() -> None:
     engine = reads.open_engine()
     head = page_head(_("Experiments"))
-    table = open_experiments(engine).table
+    table = reads.open_experiments(engine).table
     table.purge_discarded()
     text = Experiments.EXPERIMENT.text
     if text is not None:
@@ -107,10 +106,10 @@ def page() -> None:
 
 
 def _table(engine: Engine, there: list[Experiment]) -> None:
-    table = open_experiments(engine).table
+    table = reads.open_experiments(engine).table
     rows = []
     for one in there:
-        design, runs = design_of(one), table.runs(one.id)
+        design, runs = reads.design_of(one), table.runs(one.id)
         finished = sum(run.status == Status.FINISHED for run in runs)
         if finished == design.runs or (one.wanted and all(run.ended for run in runs)):
             status = _("finished")
@@ -163,9 +162,9 @@ def _begin(label: str, name: str) -> None:
 
 def experiment_view(engine: Engine, experiment_id: str, head: DeltaGenerator) -> None:
     """Draw one experiment. Refresh often while its runs are active, otherwise rarely: other users may change it."""
-    table = open_experiments(engine).table
+    table = reads.open_experiments(engine).table
     experiment = table.experiment(experiment_id)
-    runs, design = table.runs(experiment_id), design_of(experiment)
+    runs, design = table.runs(experiment_id), reads.design_of(experiment)
     tab_title(experiment.title, _("Experiments"))
     if head.button(_("All experiments"), icon=":material/arrow_back:", type="tertiary"):
         forget([*Experiments.of("experiment"), Experiments.EXPERIMENT])
@@ -180,13 +179,13 @@ def _has_unfinished_runs(experiment: Experiment, design: Design, runs: Sequence[
 
 
 def _view(engine: Engine, experiment_id: str, polling: bool) -> None:
-    found = open_experiments(engine)
+    found = reads.open_experiments(engine)
     try:
         experiment = found.table.experiment(experiment_id)
     except PlaygroundError as error:
         st.error(escaped(str(error)))
         return
-    design, runs = design_of(experiment), found.table.runs(experiment_id)
+    design, runs = reads.design_of(experiment), found.table.runs(experiment_id)
     found.revive(experiment, design, runs)
     engine.dispatch()
     actions(engine, experiment, design, runs, going=_has_unfinished_runs(experiment, design, runs))
@@ -202,11 +201,11 @@ def _view(engine: Engine, experiment_id: str, polling: bool) -> None:
     everything_ended = len(runs) >= design.runs and all(run.ended for run in runs)
     full = full_runs(engine, design) if surface and everything_ended else []
     withheld = draw_findings(engine.store, design, runs, full) if surface else ()
-    results = replace(results_of(engine, experiment, runs, measure, split), withheld=measure in withheld)
+    results = replace(reads.results_of(engine.store, experiment, runs, measure, split), withheld=measure in withheld)
     measuring, drawn = False, surface or (show == "chart" and levels_figure([results]) is not None)
     # Accuracy and separation are drawn over the same setting.
     second = "accuracy" if measure in OF_VECTORS else "silhouette"
-    beside = results_of(engine, experiment, runs, second, VALIDATION) if drawn else None
+    beside = reads.results_of(engine.store, experiment, runs, second, VALIDATION) if drawn else None
     above, shown, below = st.container(), st.container(key="experiment_shown"), st.container()
     if (measure in OF_VECTORS or (drawn and everything_ended)) and (
         lacking := unmeasured(engine.store, [*runs, *full])
@@ -312,7 +311,7 @@ def actions(
     engine: Engine, experiment: Experiment, design: Design, runs: Sequence[ExperimentRun], *, going: bool
 ) -> None:
     """Draw the experiment's name and its actions. Args: going: whether runs are unfinished or still to be queued."""
-    found = open_experiments(engine)
+    found = reads.open_experiments(engine)
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.header(escaped(experiment.title), anchor=False, width="content")
         st.space("stretch")
@@ -363,7 +362,7 @@ def _more_seeds(engine: Engine, experiment: Experiment, design: Design, runs: Se
         else:
             st.caption(_("There are {seeds} now. This adds {runs}.", **added))
         if st.button(_("Add seeds"), type="primary", disabled=field_problem() is not None, key="experiment.add"):
-            run_action(lambda: open_experiments(engine).add_seeds(experiment.id, more))
+            run_action(lambda: reads.open_experiments(engine).add_seeds(experiment.id, more))
 
 
 state.require_app()

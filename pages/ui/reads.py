@@ -1,4 +1,4 @@
-"""Cached reads of the store. A cache key holds everything that its value depends on."""
+"""Cached reads of the store and its experiments. A cache key holds everything that its value depends on."""
 
 from __future__ import annotations
 
@@ -19,8 +19,22 @@ from core.config import KnobTurn, ReadingConfig, RunConfig
 from core.config.score_source import scored_evaluations
 from core.errors import StoreError, TaskError
 from core.events import Evaluation, Step
-from core.messages import _, language
-from core.store import Experiment, LibraryTask, RunRecord, RunSummary, Store, TaskLibrary, default_folder
+from core.experiments.cost import Cost, cost
+from core.experiments.design import Design, parse_design
+from core.experiments.lifecycle import Experiments
+from core.experiments.results import OF_VECTORS, Results, results, vector_measures
+from core.messages import N_, _, language
+from core.store import (
+    Experiment,
+    ExperimentRun,
+    LibraryTask,
+    RunRecord,
+    RunSummary,
+    Status,
+    Store,
+    TaskLibrary,
+    default_folder,
+)
 from core.store.records import KnobState
 from core.tasks import TaskData
 from core.tasks.rows import is_own
@@ -40,10 +54,14 @@ KNOWN_BY: Mapping[str | type[Any], Callable[[Any], Any]] = {
     RunSummary: attrgetter("id", "begun_attempt"),
     RunConfig: RunConfig.to_json,
     Experiment: attrgetter("id", "design"),
+    ExperimentRun: attrgetter("cell", "seed", "run_id", "begun_attempt"),
+    Design: Design.to_json,
     ReadingConfig: ReadingConfig.model_dump_json,
     TaskData: attrgetter("content_hash"),
     UploadedFile: attrgetter("file_id"),
 }
+# The cost of an experiment depends on the existing runs, which change over time.
+COST_S = 60.0
 
 
 def cached(
@@ -208,3 +226,46 @@ def prepared(draft: RunConfig) -> tuple[RunConfig, TaskData]:
         with contextlib.suppress(TaskError, StoreError):  # `prepare` reports the problem
             stamps.append((draft.task.id, library().task(draft.task.id).changed_at, 0))
     return _prepared(draft, tuple(stamps))
+
+
+@st.cache_resource(show_spinner=False, max_entries=1)
+def _experiments(folder: str) -> Experiments:
+    return Experiments(engine_of(folder))
+
+
+def open_experiments(engine: Engine) -> Experiments:
+    """Return the experiments of an engine's store."""
+    return _experiments(str(engine.store.folder))
+
+
+@cached(64)
+def design_of(experiment: Experiment) -> Design:
+    """Return the design of an experiment."""
+    return parse_design(experiment.design)
+
+
+@cached(64, spinner=N_("Checking every cell"), kept_s=COST_S)
+def cost_of(store: Store, design: Design) -> Cost:
+    """Estimate the cost of a design. Raises: ConfigError, TaskError or EncoderError if none of its cells can run."""
+    return cost(engine_of(str(store.folder)), design)
+
+
+def results_of(
+    store: Store, experiment: Experiment, runs: Sequence[ExperimentRun], measure: str, split: str
+) -> Results:
+    """Compute the results of the finished runs, again whenever another run finishes."""
+    finished = [
+        run
+        for run in runs
+        if run.status == Status.FINISHED
+        # Vectors are measured some time after a run has finished.
+        and (measure not in OF_VECTORS or vector_measures(store, run) is not None)
+    ]
+    return _results(store, experiment, finished, measure, split)
+
+
+@cached(128, spinner=N_("Comparing"))
+def _results(
+    store: Store, experiment: Experiment, finished: Sequence[ExperimentRun], measure: str, split: str
+) -> Results:
+    return results(store, experiment.id, design_of(experiment), measure=measure, split=split, runs=finished)

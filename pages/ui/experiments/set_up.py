@@ -25,7 +25,6 @@ from core.workers.machine import slots
 from pages.ui import reads, state
 from pages.ui.address import EveryPage, Experiments, FineTune
 from pages.ui.experiments.design_form import SEEDS, USUAL_SEEDS, grid_form, protocol_form
-from pages.ui.experiments.reads import cost_of, open_experiments
 from pages.ui.form_start import forget_start, without_defaults
 from pages.ui.parameter_widget import begin_fields, field_problem, number_field
 from pages.ui.parts import duration, escaped, scroll_into_view, show_errors
@@ -71,7 +70,7 @@ def _launch_card(engine: Engine, design: Design | None, problem: str) -> None:
     found = None
     if design is not None:
         try:
-            found = cost_of(engine, design)
+            found = reads.cost_of(engine.store, design)
         except PlaygroundError as error:
             problem = problem_text(error)
     if design is None or found is None:
@@ -133,7 +132,7 @@ def _launch_card(engine: Engine, design: Design | None, problem: str) -> None:
     if start:
         assert design is not None
         with show_errors(words=problem_text):
-            Experiments.EXPERIMENT.put(open_experiments(engine).begin(design, visitor().id))
+            Experiments.EXPERIMENT.put(reads.open_experiments(engine).begin(design, visitor().id))
             leave()
 
 
@@ -163,7 +162,7 @@ def seeds_or_grid(engine: Engine, draft: RunConfig) -> None:
             given = {"name": base.name or grid_name(base, ()), "base": base.model_dump(mode="json")}
             with show_errors(words=problem_text):
                 design = build(Design, given | {"seeds": list(range(base.seed, base.seed + seeds))})
-                experiment_id = open_experiments(engine).begin(design, visitor().id)
+                experiment_id = reads.open_experiments(engine).begin(design, visitor().id)
                 forget_start()
                 st.switch_page("pages/experiments.py", query_params={"experiment": experiment_id})
         query: dict[str, Any] = dict(parse_qsl(FineTune.GRID.text or "")) | {"new": GRID}

@@ -22,7 +22,6 @@ from core.workers import Engine
 from core.workers.run_rows import TaskSource
 from pages.ui import reads
 from pages.ui.address import Experiments
-from pages.ui.experiments.reads import open_experiments
 from pages.ui.explore import run_reads
 from pages.ui.explore.run_reads import Frames, frames_of
 from pages.ui.map_view import Panel, map_view
@@ -84,7 +83,7 @@ def start_card(engine: Engine) -> None:
                     axes = [axis_of(name, LEVELS[name][side or sides[0]], draft) for name in LEVELS]
                     design = surface_design(draft, data, axes, range(seeds or usual))
                     Experiments.SURFACE.forget()
-                    Experiments.EXPERIMENT.put(open_experiments(engine).begin(design, visitor().id))
+                    Experiments.EXPERIMENT.put(reads.open_experiments(engine).begin(design, visitor().id))
                     st.rerun()
             query = {"view": "file"}
             st.page_link("pages/data.py", label=_("Add your own data"), icon=":material/add:", query_params=query)
