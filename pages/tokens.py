@@ -5,13 +5,12 @@ from __future__ import annotations
 import streamlit as st
 
 from core.config.score_source import classifier_learned
-from core.errors import StoreError
 from core.messages import N_, _, ngettext, sentences
 from core.store import Store
 from pages.ui import reads, state
 from pages.ui.address import Tokens
 from pages.ui.bound import bound_segments, forget, pick_run
-from pages.ui.parts import escaped, first_steps, page_head, tab_title
+from pages.ui.parts import first_steps, page_head, show_errors, tab_title
 from pages.ui.tokens.classes import draw_classes
 from pages.ui.tokens.deletion import delete_a_word
 from pages.ui.tokens.one_text import contrasts_tokens, draw_contrasted, one_text
@@ -53,7 +52,7 @@ def page() -> None:
         st.info(_("This run has no frames yet. The first appears right after the first step."))
     else:
         known = token_run(store, run, run.probe, frames)
-        try:
+        with show_errors(st.warning):
             if view == "classes":
                 shape = attention_shape(known, known.frames[-1]) if known.texts else None
                 if shape is None:
@@ -62,8 +61,6 @@ def page() -> None:
                     draw_classes(known, choose(known, shape, known.frames, longest=known.longest))
             else:
                 _text(known, view)
-        except StoreError as error:
-            st.warning(escaped(str(error)))
     if run.status.active:
         st.fragment(_watch, run_every=2.0)(store, run.id, frames)
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from core.artifacts.sentence import Deletions, deletions
 from core.artifacts.weights import weight_stamps
-from core.errors import PlaygroundError, quote_value
+from core.errors import quote_value
 from core.figures.highlight import highlighted_html
 from core.figures.words import attention_against_effect_figure
 from core.messages import N_, _, join_list, ngettext, sentences, with_more
@@ -46,12 +46,8 @@ RANK_OF_CHANGE, PREDICTION = N_("Rank by change"), N_("Prediction without it")
 
 
 def delete_a_word(known: TokenRun, reading: Reading, chosen: Settings) -> None:
-    """Draw the effect of deleting each word, or offer to compute it."""
-    try:
-        stamps = weight_stamps(known.store, known.run)
-    except PlaygroundError as error:
-        st.warning(escaped(str(error)))
-        return
+    """Draw the effect of deleting each word, or offer to compute it. Raises: TrainingError."""
+    stamps = weight_stamps(known.store, known.run)
     both = [step for step in reading.steps if step in stamps]
     if not both:
         st.info(_("No step has both attention and weights for this text, so nothing can be compared."))

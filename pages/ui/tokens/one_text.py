@@ -12,7 +12,7 @@ from core.artifacts.sentence import TokenChoice, TokenTerm, token_choice_path
 from core.artifacts.weights import weight_stamps
 from core.config import RunConfig
 from core.config.plan import stages
-from core.errors import PlaygroundError, quote_value
+from core.errors import quote_value
 from core.figures.highlight import ATTENTION, before_and_after_html, highlighted_html
 from core.figures.template import Figure
 from core.figures.words import top_words_figure, word_heatmap_figure
@@ -188,12 +188,8 @@ def contrasts_tokens(config: RunConfig) -> bool:
 
 
 def draw_contrasted(known: TokenRun, reading: Reading) -> None:
-    """Mark the tokens that each term contrasts at a step with stored weights."""
-    try:
-        stamps = weight_stamps(known.store, known.run)
-    except PlaygroundError as error:
-        st.warning(escaped(str(error)))
-        return
+    """Mark the tokens that each term contrasts at a step with stored weights. Raises: TrainingError."""
+    stamps = weight_stamps(known.store, known.run)
     steps = list(stamps)
     if not steps:
         missing_weights(known.run)

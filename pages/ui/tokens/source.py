@@ -151,7 +151,7 @@ def step_slider(label: str, steps: Sequence[int], tied: WidgetArguments) -> None
 
 
 def choose_text(known: TokenRun) -> Reading | None:
-    """Draw the choice of a text. Return the text, or None while there is nothing to show."""
+    """Draw the choice of a text. Return the text, or None while there is nothing to show. Raises: PlaygroundError."""
     if not known.texts:
         own = _("Your own texts can be shown at steps with stored weights.")
         st.info(sentences([_(NOT_KEPT), own]))
@@ -187,13 +187,8 @@ def choose_text(known: TokenRun) -> Reading | None:
 
 
 def _own(known: TokenRun) -> Reading | None:
-    try:
-        stamps = weight_stamps(known.store, known.run)
-        pair = takes_pairs(known.store, known.run)
-    except PlaygroundError as error:
-        st.warning(escaped(str(error)))
-        return None
-    asked = _read_address_text(known, pair, stamps)
+    stamps = weight_stamps(known.store, known.run)
+    asked = _read_address_text(known, takes_pairs(known.store, known.run), stamps)
     if asked is None:
         return None
     request = {"run": known.run.id, "what": "sentence", "text": asked[0], "second": asked[1]}
