@@ -21,7 +21,7 @@ from core.tasks.listing import csv_file
 from core.workers import Engine
 from pages.ui import reads, state
 from pages.ui.address import Compare
-from pages.ui.bound import bound, segments
+from pages.ui.bound import bound_segments
 from pages.ui.compare.curves import curves
 from pages.ui.compare.maps import about, choose_map, maps_of, panels_of, separation_over_seeds
 from pages.ui.compare.pair import SELECTION_KEY, pair
@@ -108,11 +108,10 @@ def view(engine: Engine, names: Mapping[str, str]) -> None:
             )
             st.info(alone)
         else:
-            shown, tied = bound(Compare.SHOW, VIEWS)
             row = st.container(horizontal=True, gap="medium")
             with row:
                 # Translators: a noun.
-                segments(_("View"), VIEWS, tied)
+                shown = bound_segments(_("View"), Compare.SHOW, VIEWS, wrap=None)
         match shown:
             case "scores":
                 busy = overview(engine.store, runs)

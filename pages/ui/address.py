@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeVar
 
@@ -49,42 +49,35 @@ class Item(Generic[Value]):
     def put(self, value: Value | None, default: Value | None = None) -> None:
         """Write a value to the address; None and the default remove the parameter."""
         usual = self.default if default is None else default
-        state.put_in_url(self.name, None if value is None or value == usual else as_text(value))
+        text = None if value is None or value == usual else as_text(value)
+        self.say([] if text is None else text)
 
-    def say(self, texts: str | list[str]) -> None:
-        """Write one or more texts that the caller has formatted."""
-        state.put_all_in_url(self.name, [texts] if isinstance(texts, str) else texts)
+    def say(self, texts: str | Sequence[str]) -> None:
+        """Write one or more texts that the caller has formatted; none remove the parameter."""
+        state.put_in_url(self.name, *([texts] if isinstance(texts, str) else texts))
 
-    def read(self, read: Callable[[str], Read | None], default: Read) -> Read:
-        """Parse the parameter with `read`; if that returns None, complain and return the default."""
-        text = self.text
-        if not text:
-            return default
-        value = read(text)
-        if value is None:
-            state.complain(self.name, text, self.problem, everywhere=self.everywhere)
-            self.forget()
-            return default
-        return value
+    def forget(self) -> None:
+        self.say([])
 
-    def choice(self, choices: Iterable[Value], default: Value, problem: str = "") -> Value:
-        """Return the choice that the address names; if it names none of them, complain and return the default.
+    def read(self, read: Callable[[str], Read | None], default: Read, problem: str = "") -> Read:
+        """Parse the parameter with `read`; if that returns None, complain and return the default.
 
         Args:
             problem: replaces the item's problem if it depends on the page's content.
         """
         text = self.text
-        if text is None:
+        if not text:
             return default
-        by_text = {as_text(value): value for value in choices}
-        if text not in by_text:
-            state.complain(self.name, text, problem or self.problem)
+        value = read(text)
+        if value is None:
+            state.complain(self.name, text, problem or self.problem, everywhere=self.everywhere)
             self.forget()
             return default
-        return by_text[text]
+        return value
 
-    def forget(self) -> None:
-        state.put_in_url(self.name, None)
+    def choice(self, choices: Iterable[Value], default: Value, problem: str = "") -> Value:
+        """Return the choice that the address names; if it names none of them, complain and return the default."""
+        return self.read({as_text(value): value for value in choices}.get, default, problem)
 
     def run(self, store: Store) -> RunRecord | None:
         """Return the run that the address names, or None; complain if no run has that id."""

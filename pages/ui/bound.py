@@ -147,7 +147,7 @@ def bound_nearest(
     """
     wanted = _as_number(item.text, default)
     if wanted is not None and wanted not in options and (known is None or wanted in known):
-        state.put_in_url(item.name, str(nearest(options, wanted)))
+        item.say(str(nearest(options, wanted)))
     return bound(item, options, default, problem)
 
 
@@ -165,14 +165,16 @@ class Valid:
         return True
 
 
-def bound_segments(label: str, item: Item[str], choices: Mapping[str, str], default: str | None = None) -> str:
+def bound_segments(
+    label: str, item: Item[str], choices: Mapping[str, str], default: str | None = None, **look: Any
+) -> str:
     """Draw the choices side by side and return the chosen one.
 
     Args:
-        choices: labels by value, marked with `N_`.
+        choices: labels by value, marked with `N_`; look: as in `segments`.
     """
-    value, tied = bound(item, list(choices), default)
-    segments(label, choices, tied, wrap=True)
+    value, tied = bound(item, choices, default)
+    segments(label, choices, tied, **{"wrap": True, **look})
     return value
 
 

@@ -17,8 +17,8 @@ from core.messages import N_, _, clauses, sentences
 from core.store import RunRecord
 from core.workers import Engine
 from pages.ui import state
-from pages.ui.address import FineTune, Item
-from pages.ui.bound import bound_segments
+from pages.ui.address import FineTune
+from pages.ui.bound import bound_segments, forget
 from pages.ui.parts import escaped, show_errors
 
 CHOICES = {"ended": N_("Final values"), "launched": N_("Launch values")}
@@ -75,7 +75,7 @@ def form_start(engine: Engine) -> tuple[RunConfig, str]:
     if given and given not in state.session_value("form.links", set[tuple[str, ...]]):
         state.session_value("form.links", set[tuple[str, ...]]).add(given)
         _begin(draft_of_link(FineTune.SET.name, given), f"link.{hash(given)}")
-        _forget(FineTune.FROM, FineTune.AS)
+        forget([FineTune.FROM, FineTune.AS])
     origin = state.session_value("form.origin", str)
     if not given or not origin:
         template = FineTune.FROM.run(engine.store)
@@ -125,7 +125,7 @@ def put_link(draft: RunConfig, now: Usual) -> None:
     if sum(map(len, texts)) > LINK_CHARS_MAX:
         texts = []
     state.session_value("form.links", set[tuple[str, ...]]).add(tuple(texts))
-    state.put_all_in_url(FineTune.SET.name, texts)
+    FineTune.SET.say(texts)
 
 
 def without_defaults(draft: RunConfig) -> RunConfig:
@@ -147,14 +147,8 @@ def forget_links() -> None:
 
 def forget_start() -> None:
     """Clear the form's source after a launch, when the address names the run."""
-    _forget(FineTune.FROM, FineTune.AS, FineTune.TASK, FineTune.GRID)
-    state.put_all_in_url(FineTune.SET.name, [])
+    forget([FineTune.FROM, FineTune.AS, FineTune.TASK, FineTune.GRID, FineTune.SET])
     state.forget("form.origin")
-
-
-def _forget(*items: Item[str]) -> None:
-    for item in items:
-        item.forget()
 
 
 def open_config() -> None:
@@ -175,7 +169,6 @@ def open_config() -> None:
             config = as_launched(parse_config(file.getvalue()[: CONFIG_BYTES_MAX + 1]))
             task = TaskConfig.model_validate(config.task.model_dump() | {"content_hash": None})
             _begin(config.model_copy(update={"task": task}), f"file.{hash(file.getvalue())}")
-            _forget(FineTune.FROM, FineTune.AS, FineTune.TASK)
-            state.put_all_in_url(FineTune.SET.name, [])
+            forget([FineTune.FROM, FineTune.AS, FineTune.TASK, FineTune.SET])
             st.toast(_("The form now has the settings of {file}.", file=escaped(file.name)))
             st.rerun()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import runpy
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -56,20 +56,12 @@ def texts_in_url(name: str) -> list[str]:
     return list(st.query_params.get_all(name))
 
 
-def put_all_in_url(name: str, texts: Sequence[str]) -> None:
+def put_in_url(name: str, *texts: str) -> None:
     """Set all texts of a URL parameter; no texts drop it."""
     if not texts:
         st.query_params.pop(name, None)
     elif st.query_params.get_all(name) != list(texts):
         st.query_params[name] = list(texts)
-
-
-def put_in_url(name: str, text: str | None) -> None:
-    """Set a URL parameter; None drops it."""
-    if text is None:
-        st.query_params.pop(name, None)
-    elif st.query_params.get(name) != text:
-        st.query_params[name] = text
 
 
 def complain(name: str, text: str, problem: str, *, everywhere: bool = False) -> None:

@@ -23,7 +23,7 @@ def test_a_name_is_used_once_on_a_page_and_is_none_of_those_of_every_page(table:
 
 def test_the_address_is_read_and_written_through_the_tables_alone() -> None:
     """A name outside the tables would not be removed with its run."""
-    raw = re.compile(r"state\.(put_in_url|text_in_url|put_all_in_url|texts_in_url)\(([^)]*)")
+    raw = re.compile(r"state\.(put_in_url|text_in_url|texts_in_url)\(([^)]*)")
     found = {
         (path.relative_to(PAGES).as_posix(), match.group(2))
         for path in PAGES.rglob("*.py")

@@ -25,7 +25,7 @@ from core.store import Store
 from core.tasks.listing import csv_file
 from pages.ui import reads
 from pages.ui.address import Compare
-from pages.ui.bound import bound, bound_number, bound_several, bound_switch, segments
+from pages.ui.bound import bound_number, bound_segments, bound_several, bound_switch
 from pages.ui.compare.picking import Compared, group_name
 from pages.ui.compare.scores import validation_sets
 from pages.ui.live_figure import live_figure
@@ -228,11 +228,10 @@ def _controls(labels: Mapping[str, str], seeds: bool) -> tuple[list[str], Axis, 
         **tied.by_default,
     )
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        axis, tied = bound(Compare.AXIS, AXIS_LABELS)
+        look = {"label_visibility": "visible", "wrap": None}
         # Translators: over steps, time or the share of a run.
-        segments(_("X axis"), AXIS_LABELS, tied, label_visibility="visible")
-        kind, tied = bound(Compare.SMOOTHING, SMOOTHINGS)
-        segments(_("Smoothing"), SMOOTHINGS, tied, label_visibility="visible")
+        axis = bound_segments(_("X axis"), Compare.AXIS, AXIS_LABELS, **look)
+        kind = bound_segments(_("Smoothing"), Compare.SMOOTHING, SMOOTHINGS, **look)
         smoothing = RAW
         if kind == "exponential":
             amount, tied = bound_number(Compare.BETA, 0.0, 0.99)

@@ -18,7 +18,7 @@ from core.quantities import signed
 from core.representation.paired import paired_difference
 from core.representation.projections import MapSpec, Points, stable_projections
 from pages.ui.address import Compare
-from pages.ui.bound import bound, segments
+from pages.ui.bound import bound_segments
 from pages.ui.compare.picking import Linked, RunFrames, group_name
 from pages.ui.explore import run_reads
 from pages.ui.explore.frame_map import COLOURINGS, colours
@@ -37,10 +37,9 @@ def choose_map(row: DeltaGenerator) -> tuple[MapSpec, str]:
     labels = {colour: _(COLOURINGS[colour].label) for colour in COLOURS}
     labels[COLOURS[0]] = _("Colour: {of}", of=labels[COLOURS[0]].lower())
     with row:
-        method, tied = bound(Compare.MAP, stable_projections())
-        segments(_("Map"), {name: entry.label for name, entry in stable_projections().items()}, tied)
-        colour, tied = bound(Compare.COLOUR, COLOURS)
-        segments(_("Colour by"), labels, tied)
+        names = {name: entry.label for name, entry in stable_projections().items()}
+        method = bound_segments(_("Map"), Compare.MAP, names, wrap=None)
+        colour = bound_segments(_("Colour by"), Compare.COLOUR, labels, wrap=None)
     return MapSpec(method), colour
 
 

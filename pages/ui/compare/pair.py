@@ -16,7 +16,7 @@ from core.representation.examples import ExampleScores
 from core.store import Status, Store
 from pages.ui import state
 from pages.ui.address import Compare
-from pages.ui.bound import bound
+from pages.ui.bound import bound_choice
 from pages.ui.compare.picking import Compared, Linked, RunFrames
 from pages.ui.explore import run_reads
 from pages.ui.parts import escaped
@@ -152,9 +152,8 @@ def _choose(names: Mapping[str, str]) -> tuple[int, int]:
     for column, item, label, start in zip(st.columns(2), (Compare.A, Compare.B), ("A", "B"), ids[:2], strict=True):
         if item.text not in ids:
             item.forget()
-        chosen, tied = bound(item, ids, start, labels=names.values())
-        column.selectbox(_("Run {letter}", letter=label), ids, format_func=names.__getitem__, **tied.by_index)
-        found.append(ids.index(chosen))
+        with column:
+            found.append(ids.index(bound_choice(_("Run {letter}", letter=label), item, names, start)))
     return found[0], found[1]
 
 

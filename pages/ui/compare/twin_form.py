@@ -18,7 +18,7 @@ from core.messages import N_, _, clauses, join_label
 from core.parameters import Parameter, Value
 from core.workers import Engine
 from pages.ui.address import Compare
-from pages.ui.bound import bound, forget
+from pages.ui.bound import bound, bound_choice, forget
 from pages.ui.compare.picking import Compared, put_runs
 from pages.ui.parameter_widget import begin_fields, field_problem, number_field, parameter_widget
 from pages.ui.parts import escaped, show_errors
@@ -97,11 +97,9 @@ def _choose(runs: Sequence[Compared]) -> tuple[Compared, TwinSetting, Value | No
     if len(runs) == 1:
         left.text_input(_("Twin of"), original.name, disabled=True, key="compare.only")
     else:
-        by_id = {one.run.id: one for one in runs}
         with left:
-            chosen, tied = bound(Compare.TWIN, by_id, original.run.id, labels=[one.name for one in runs])
-            st.selectbox(_("Twin of"), list(by_id), format_func=lambda i: by_id[i].name, **tied.by_index)
-        original = by_id[chosen]
+            chosen = bound_choice(_("Twin of"), Compare.TWIN, {one.run.id: one.name for one in runs}, original.run.id)
+        original = next(one for one in runs if one.run.id == chosen)
     config = original.config
     following = [(config.seed + more) % (LARGEST_SEED + 1) for more in (1, 2, 3)]
     suggestions = tuple(Suggestion(number, str(number)) for number in following)
@@ -112,8 +110,7 @@ def _choose(runs: Sequence[Compared]) -> tuple[Compared, TwinSetting, Value | No
     if Compare.CHANGE.text not in changes:  # the address has a setting of another run
         Compare.CHANGE.forget()
     with right:
-        path, tied = bound(Compare.CHANGE, changes, next(iter(changes)), labels=labels.values())
-        st.selectbox(_("Setting to change"), list(changes), format_func=labels.__getitem__, **tied.by_index)
+        path = bound_choice(_("Setting to change"), Compare.CHANGE, labels, next(iter(changes)))
     change = changes[path]
     suggested: Mapping[str, Suggestion] = {json.dumps(one.value): one for one in change.suggestions}
     names = {**{text: one.text for text, one in suggested.items()}, OTHER: _("Another value")}

@@ -22,7 +22,7 @@ from core.representation.paired import LEVEL, fewest_seeds
 from core.store.sizes import size_text
 from core.workers import Engine
 from core.workers.machine import slots
-from pages.ui import reads, state
+from pages.ui import reads
 from pages.ui.address import EveryPage, Experiments, FineTune
 from pages.ui.experiments.design_form import SEEDS, USUAL_SEEDS, grid_form, protocol_form
 from pages.ui.form_start import forget_start, without_defaults
@@ -59,9 +59,8 @@ def set_up(engine: Engine, name: str, head: DeltaGenerator) -> None:
 
 def leave() -> None:
     """Return to the list, and remove the form from the address."""
-    for item in (*Experiments.of("design"), Experiments.NEW):
+    for item in (*Experiments.of("design"), Experiments.NEW, Experiments.SET):
         item.forget()
-    state.put_all_in_url(Experiments.SET.name, [])
     st.rerun()
 
 

@@ -26,7 +26,7 @@ from core.store import RunRecord, Status, Store
 from core.tasks.listing import csv_text
 from pages.ui import reads
 from pages.ui.address import ON, Compare, Explore
-from pages.ui.bound import bound, bound_nearest
+from pages.ui.bound import bound_choice, bound_nearest
 from pages.ui.explore import run_reads
 from pages.ui.explore.run_reads import Frames
 from pages.ui.live_figure import live_figure
@@ -174,18 +174,11 @@ def _similarity_task(frames: Frames) -> bool:
         return False
     # Translators: no similarity task
     options = {"": _("None"), **tasks}
-    task, tied = bound(Explore.SIMILARITY, options, labels=options.values())
-    st.selectbox(
-        _("Similarity task"),
-        list(options),
-        format_func=options.__getitem__,
-        help=_(
-            "Spearman's ρ between cosine and human score on up to {pairs} pairs, at steps with stored weights.",
-            pairs=f"{PAIRS_MAX:,}",
-        ),
-        width=320,
-        **tied.by_index,
+    about = _(
+        "Spearman's ρ between cosine and human score on up to {pairs} pairs, at steps with stored weights.",
+        pairs=f"{PAIRS_MAX:,}",
     )
+    task = bound_choice(_("Similarity task"), Explore.SIMILARITY, options, help=about, width=320)
     if not task:
         return False
     try:

@@ -22,7 +22,7 @@ from core.representation.recall import GROUPS, class_groups, is_imbalanced, reca
 from core.tasks.listing import csv_file
 from core.workers.run_rows import train_counts
 from pages.ui.address import Explore
-from pages.ui.bound import bound, bound_nearest, segments
+from pages.ui.bound import bound_nearest, bound_segments
 from pages.ui.cell_table import Head, TableCell, cell_table
 from pages.ui.explore import run_reads
 from pages.ui.explore.run_reads import Frames
@@ -185,11 +185,10 @@ def choose_near(frames: Frames, number: int, anchor: int | None) -> NearOne | No
     left, right = st.columns([3, 2], vertical_alignment="bottom")
     problem = _("use 1 to {most} here", most=most)
     k, to_k = bound_nearest(Explore.NEIGHBOURS, range(1, most + 1), min(most, DEFAULT_K), problem, range(1, MAX_K + 1))
-    metric, to_metric = bound(Explore.METRIC, METRICS)
     if most > 1:
         left.slider(_("Neighbours k"), 1, most, **to_k.by_value)
     with right:
-        segments(_("Distance"), METRICS, to_metric, label_visibility="visible")
+        metric = bound_segments(_("Distance"), Explore.METRIC, METRICS, label_visibility="visible", wrap=None)
     # Build both indexes before the first click, so that its response is fast.
     now, start = (run_reads.index(frames, place, cast("Metric", metric)) for place in (number, frames.numbers[0]))
     if anchor is None:
