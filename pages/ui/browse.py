@@ -84,12 +84,11 @@ def browse(head: DeltaGenerator) -> None:
             height = int(figure["layout"]["height"])
             with st.container(height=CHART_HEIGHT + 20 if height > CHART_HEIGHT else "content", border=False):
                 description = _("Rows of each class in each split.")
-                live_figure(figure, key="data.classes", height=height, description=description)
+                live_figure(figure, key="data.classes", description=description)
         else:
             st.markdown(f"**{_('Scores')}**")
             figure = score_figure([float(label) for label in listing.labels])
-            height, description = int(figure["layout"]["height"]), _("Number of pairs by score.")
-            live_figure(figure, key="data.scores", height=height, description=description)
+            live_figure(figure, key="data.scores", description=_("Number of pairs by score."))
     with right:
         lengths(listing.texts)
     _table(task_id, listing)

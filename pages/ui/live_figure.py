@@ -44,7 +44,7 @@ _mount = component(
     "live_figure",
     '<div class="live-figure" role="figure"></div>',
     [*WORDS, UI / "plotly.js", UI / "live_figure.js"],
-    [UI / "live_figure.css"],
+    [".live-figure { width: 100%; }"],
 )
 
 
@@ -53,21 +53,25 @@ def as_text(figure: Figure) -> str:
     return json.dumps(figure, separators=(",", ":"))
 
 
-def live_figure(figure: Figure | str, *, key: str, height: int, description: str, version: str = "") -> None:
+def live_figure(
+    figure: Figure | str, *, key: str, description: str, height: int | None = None, version: str = ""
+) -> None:
     """Draw a figure, or update the one under `key` in place.
 
     Args:
         figure: the figure, or its JSON if that is cached.
-        height: pixels.
         description: description of the figure for screen readers.
+        height: pixels; None for that of the figure's layout.
         version: identifies the figure, so that an unchanged one is not drawn again; "" if unknown.
     """
+    if not isinstance(figure, str):
+        height, figure = height or int(figure["layout"]["height"]), as_text(figure)
     _mount(
         key=key,
         # A list, because Streamlit would load pandas to check a dictionary's values for data frames.
         data=[
             {
-                "figure": figure if isinstance(figure, str) else as_text(figure),
+                "figure": figure,
                 "height": height,
                 "description": description,
                 "plotly": plotly_url(),

@@ -54,9 +54,8 @@ def lengths(texts: Sequence[Input]) -> None:
         counted = None
     found = list(counted.counts) if counted else word_counts(chosen)
     figure = histogram_figure(found, _("tokens") if counted else _("words"))
-    height = int(figure["layout"]["height"])
     about = _("Number of texts by length in tokens.") if counted else _("Number of texts by length in words.")
-    live_figure(figure, key="data.lengths", height=height, description=about)
+    live_figure(figure, key="data.lengths", description=about)
     if found:
         st.caption(_sentence(found, counted, all_texts=len(texts)))
 

@@ -110,9 +110,8 @@ def draw_levels(experiment: Experiment, measured: Sequence[Results]) -> None:
     """Draw the scores against the levels of a numeric setting, if there is one."""
     figure = levels_figure(measured)
     if figure is not None:
-        height = int(figure["layout"]["height"])
         description = _("The scores at each level of a setting.")
-        live_figure(figure, key=f"experiment.levels.{experiment.id}", height=height, description=description)
+        live_figure(figure, key=f"experiment.levels.{experiment.id}", description=description)
 
 
 def report_view(engine: Engine, experiment: Experiment, results: Results) -> None:

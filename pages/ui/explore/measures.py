@@ -14,7 +14,7 @@ from core.artifacts.maps import run_request
 from core.artifacts.measures import PAIRS_MAX, TRAINING_MEASURES, TRAINING_ROWS_MAX, TrainingMeasures, read_similarity
 from core.artifacts.weights import all_known, weight_stamps
 from core.errors import PlaygroundError
-from core.figures.plane import HEIGHT_PX, Path, plane_figure
+from core.figures.plane import Path, plane_figure
 from core.figures.small_multiples import measures_figure
 from core.messages import N_, _, join_list, ngettext, pgettext, sentences
 from core.quantities import percent, signed
@@ -35,7 +35,6 @@ from pages.ui.text_table import Cell, csv_button, example_columns, select_button
 from pages.ui.waiting import complete_since, ensure_job
 
 SIMILARITY = "spearman_similarity"
-ROW_PX, COLUMNS = 170, 3
 HEADS = (N_("Measure"), N_("Better if"), N_("First"), N_("Last"), N_("Settings"), N_("Source"))
 LOOKS: Mapping[str, dict[str, Any]] = {
     "First": {"alignment": "right"},
@@ -90,12 +89,10 @@ def _draw(frames: Frames, number: int, measured: Mapping[int, Mapping[str, float
     task = Explore.SIMILARITY.text
     scores = read_similarity(frames.folder, task) if task else None
     labels = {name: (_(entry.short or entry.label), entry.better) for name, entry in METRICS.items()}
-    drawn = [name for name in values if any(value is not None for value in values[name])]
     axis, shares = pgettext("axis", "step"), {name for name, entry in METRICS.items() if entry.share}
     live_figure(
         measures_figure(steps, values, labels, number, axis=axis, revision=frames.run.id, shares=shares),
         key="explore.measures",
-        height=-(-len(drawn) // COLUMNS) * ROW_PX + 60,
         description=_("Representation measures by step."),
     )
     rows = [_row(name, column[0], column[-1]) for name, column in values.items()]
@@ -132,7 +129,7 @@ def _draw(frames: Frames, number: int, measured: Mapping[int, Mapping[str, float
 def draw_plane(paths: Mapping[str, Path], *, key: str) -> None:
     """Draw the plane of alignment and uniformity, with the path of each run."""
     description = _("Alignment against uniformity, one path per run.")
-    live_figure(plane_figure(paths, revision=key), key=key, height=HEIGHT_PX, description=description)
+    live_figure(plane_figure(paths, revision=key), key=key, description=description)
     st.caption(
         _(
             "Normalised vectors of the validation texts, from the first frame (circle) to the last (arrow). The "

@@ -14,7 +14,6 @@ from core.config import RunConfig
 from core.config.plan import stages
 from core.errors import quote_value
 from core.figures.highlight import ATTENTION, before_and_after_html, highlighted_html
-from core.figures.template import Figure
 from core.figures.words import top_words_figure, word_heatmap_figure
 from core.messages import ENGLISH, N_, _, in_language, ngettext, pgettext, sentences
 from core.quantities import percent
@@ -101,7 +100,8 @@ def one_text(reading: Reading, chosen: Settings, classes: tuple[str, ...], name:
             names=(_("step {step}", step=f"{chosen.before:,}"), _("step {step}", step=f"{chosen.after:,}")),
             skip=skip,
         )
-        _draw(figure, "tokens.top", _("The top {k} words by attention, before and after.", k=chosen.k))
+        about = _("The top {k} words by attention, before and after.", k=chosen.k)
+        live_figure(figure, key="tokens.top", description=about)
         csv_button(
             _("Words as CSV"),
             lambda: csv_file(_records(reading, chosen, before, after)),
@@ -145,7 +145,7 @@ def _heat(reading: Reading, chosen: Settings) -> None:
         revision=f"{reading.key}.{over}",
         chosen=in_top(weights, chosen.k, skipped)[:, places],
     )
-    _draw(figure, f"tokens.heat.{over}", description)
+    live_figure(figure, key=f"tokens.heat.{over}", description=description)
     if len(places) < len(shown):
         st.caption(
             _(
@@ -154,10 +154,6 @@ def _heat(reading: Reading, chosen: Settings) -> None:
                 words=f"{len(shown):,}",
             )
         )
-
-
-def _draw(figure: Figure, key: str, description: str) -> None:
-    live_figure(figure, key=key, height=int(figure["layout"]["height"]), description=description)
 
 
 @in_language(ENGLISH)
