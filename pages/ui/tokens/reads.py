@@ -84,6 +84,11 @@ class TokenRun:
         return str(self.store.folder), self.run.id, self.run.begun_attempt
 
     @property
+    def words(self) -> list[list[str]]:
+        """The words of each text."""
+        return [[text.surface(word) for word in text.words] for text in self.texts]
+
+    @property
     def longest(self) -> int:
         """Number of words in the longest text; 0 without texts."""
         return max((len(text.words) for text in self.texts), default=0)
@@ -174,13 +179,8 @@ def selected(known: TokenRun, step: int, rule: Rule) -> Selection | None:
         word_attention(row, [word.places for word in text.words], layer=rule.layer, head=rule.head).words
         for row, text in zip(rows, known.texts, strict=True)
     )
-    skip = [() if rule.marks else punctuation(of_text) for of_text in _words(known)]
+    skip = [() if rule.marks else punctuation(of_text) for of_text in known.words]
     return tuple(top_words(of_text, rule.k, out).words for of_text, out in zip(weights, skip, strict=True))
-
-
-@cached(64, TokenRun)
-def _words(known: TokenRun) -> list[list[str]]:
-    return [[text.surface(word) for word in text.words] for text in known.texts]
 
 
 @cached(32, TokenRun)
@@ -188,7 +188,7 @@ def statistics(known: TokenRun, step: int, rule: Rule, *, at_least: int) -> Word
     """Compute `word_statistics` of the words selected at a step, whose frame holds attention."""
     chosen = selected(known, step, rule)
     assert chosen is not None
-    return word_statistics(_words(known), chosen, known.labels, len(known.probe.classes), at_least=at_least)
+    return word_statistics(known.words, chosen, known.labels, len(known.probe.classes), at_least=at_least)
 
 
 @cached(32, TokenRun)
@@ -197,4 +197,4 @@ def changes(known: TokenRun, steps: tuple[int, int], rule: Rule, *, at_least: in
     before, after = (selected(known, step, rule) for step in steps)
     assert before is not None
     assert after is not None
-    return selection_changes(_words(known), before, after, at_least=at_least)
+    return selection_changes(known.words, before, after, at_least=at_least)
