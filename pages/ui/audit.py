@@ -234,12 +234,9 @@ def classifier_audit(config: RunConfig, classes: int, *, scored: bool) -> None:
         key = state.form_key("classifier_start")
         st.button(_("Initialise it as a linear probe"), on_click=state.set_widget, args=(key, "probe"))
     note = classifier_note(config, scored=scored)
-    if scored and note is not None:
-        st.info(str(note))
-    elif note is not None and classifier_learns_from(config) is None:
-        st.warning(str(note))
-    elif note is not None:
-        st.info(str(note))
+    if note is not None:
+        never_learns = not scored and classifier_learns_from(config) is None
+        (st.warning if never_learns else st.info)(str(note))
 
 
 def _audit_term(config: RunConfig, phase: PhaseConfig, data: TaskData, term: TermPlan) -> None:

@@ -20,7 +20,6 @@ from core.messages import Text, _, ngettext, with_more
 from core.store import LibraryTask, RunSummary, Status
 from core.store.budget import missing_sentence
 from core.tasks import TASKS
-from pages.ui.reads import cached
 
 Entry = TypeVar("Entry")
 BadgeColour = Literal["gray", "blue", "green", "red", "orange", "violet", "yellow"]
@@ -204,7 +203,6 @@ def glossary() -> None:
     st.markdown("\n".join(f"- **{_(word)}**: {_(meaning)}" for word, meaning in WORDS.items()))
 
 
-@cached(64)
 def _as_markdown(term: Term) -> str:
     picture = f"![{_(term.picture)}](app/static/glossary/{term.path.name})"
     return f"**{_(term.title)}**  \n{_(term.sentence)}\n\n$${term.formula}$$\n\n{picture}"
