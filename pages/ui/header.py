@@ -13,7 +13,7 @@ from pages.ui.parts import UI, component
 
 SPOKEN = "language"
 
-_switch = component("language", '<div class="language"></div>', [UI / "language.js"], [UI / "language.css"])
+_switch = component("language", '<div class="language"></div>', [UI / "language.js"], [UI / "header.css"])
 
 
 def speak() -> None:
@@ -49,7 +49,8 @@ def _spoken() -> str:
 # Version of links. A link of a later version may have parameters that this one does not know.
 VERSION = 1
 
-_button = component("copy_link", '<div class="copy-link"></div>', [*WORDS, UI / "link.js"], [UI / "link.css"])
+# The style of the language switch, which every page draws too, includes that of this button.
+_button = component("copy_link", '<div class="copy-link"></div>', [*WORDS, UI / "link.js"])
 
 
 def copy_link() -> None:
