@@ -110,13 +110,7 @@ def maps(frames: Frames, spec: MapSpec) -> dict[int, Points]:
 
 @cached_by_frames(max_entries=16)
 def _live_maps(frames: Frames, extent: str) -> dict[int, Points]:
-    return {step: _live_map(frames, step) for step in frames.numbers}
-
-
-# Every new frame of an active run requests the maps of all earlier frames again.
-@cached_by_frames(max_entries=4_000)
-def _live_map(frames: Frames, step: int) -> Points:
-    return frames.store.map_points(frames.run.id, step)
+    return {step: frames.store.map_points(frames.run.id, step) for step in frames.numbers}
 
 
 @cached_by_frames(max_entries=32)
