@@ -169,7 +169,7 @@ def _draw(at: LessonPosition) -> None:
     numbers = at.lesson.numbers
 
     def value(name: str) -> Value:
-        return number_of(at.lesson, name)
+        return number_of(reads.open_engine().store, at.lesson.name, name)
 
     for number, block in enumerate(part.blocks):
         key = f"{at.text}.{number}"
@@ -191,11 +191,6 @@ def _draw(at: LessonPosition) -> None:
                     return
 
 
-def number_of(lesson: Lesson, name: str) -> Value:
-    """Return a number of the lesson. Raises: PlaygroundError."""
-    return _number(reads.open_engine().store, lesson.name, name)
-
-
 def checks_of(lesson: Lesson) -> dict[str, Check]:
     """Return all checks of the lesson, by the keys of their answers."""
     return {
@@ -208,15 +203,16 @@ def checks_of(lesson: Lesson) -> dict[str, Check]:
 
 def right_checks(lesson: Lesson) -> set[str]:
     """Return the keys of the checks with a right answer. Raises: PlaygroundError if a number cannot be read."""
-    return {
-        key
-        for key, check in checks_of(lesson).items()
-        if answered_rightly(key, check, lesson.numbers, lambda name: number_of(lesson, name))
-    }
+
+    def value(name: str) -> Value:
+        return number_of(reads.open_engine().store, lesson.name, name)
+
+    return {key for key, check in checks_of(lesson).items() if answered_rightly(key, check, lesson.numbers, value)}
 
 
 @cached(512, spinner=N_("Reading the runs"))
-def _number(store: Store, lesson: str, name: str) -> Value:
+def number_of(store: Store, lesson: str, name: str) -> Value:
+    """Return a number of a lesson. Raises: PlaygroundError."""
     return value_of(store, lessons()[lesson].numbers[name])
 
 
