@@ -95,7 +95,6 @@ def before_and_after_html(
         before, after: finite weights, one per word.
         k: number of top words, ≥ 1.
         skip: positions of words excluded from the top k.
-    Raises: ValueError as in `entered_and_left`.
     """
     exchange = entered_and_left(before, after, k, skip)
     strongest = _greatest([*before, *after])

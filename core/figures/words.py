@@ -126,7 +126,6 @@ def top_words_figure(
         k: ≥ 1.
         names: names of before and after, in the user's language.
         skip: positions of words excluded from the top k.
-    Raises: ValueError as in `entered_and_left`.
     """
     exchange = entered_and_left(before, after, k, skip)
     shown = [*sorted([*exchange.stayed, *exchange.entered], key=lambda place: (-after[place], place)), *exchange.left]

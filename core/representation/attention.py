@@ -12,7 +12,6 @@ from unicodedata import category
 import numpy as np
 from numpy.typing import NDArray
 
-from core.errors import quote_value
 from core.messages import _
 
 Array = NDArray[np.floating]
@@ -64,10 +63,7 @@ def split_attention(attention: Array, lengths: Sequence[int]) -> list[Array]:
         attention: [L, heads, tokens] rows of [CLS].
         lengths: number of tokens of each text, ≥ 1.
     Returns: [L, heads, T] for each text, views of the input.
-    Raises: ValueError if the lengths do not sum to the number of tokens.
     """
-    if sum(lengths) != attention.shape[2]:
-        raise ValueError(f"lengths sum to {sum(lengths)}: expected the {attention.shape[2]} tokens of attention")
     return np.split(attention, np.cumsum(lengths)[:-1], axis=2) if len(lengths) else []
 
 
@@ -81,9 +77,7 @@ def word_attention(
         places: token positions of each of W words; all other tokens are special.
         layer: number of the block, 1 to L.
         head: 0 to heads − 1; None takes the mean over heads.
-    Raises: ValueError naming the argument, its value and what is expected.
     """
-    _check_within("layer", layer, 1, len(attention))
     shares = _over_heads(attention[layer - 1 : layer], head)  # [1, T]
     words = _joined(shares, places)[0]
     return WordAttention(words, float(shares.sum() - words.sum()))
@@ -110,13 +104,11 @@ def top_words(weights: Array | Sequence[float], k: int, skip: Collection[int] = 
     """Return the k words with the greatest weight [W], descending; ties go to the lowest position.
 
     Args:
+        k: ≥ 1.
         skip: positions that are never selected, such as those of punctuation.
-    Raises: ValueError if k < 1 or a weight is not finite.
     """
-    given = _checked_weights(weights, 1)
-    _check_k(k)
     remark, left_out = None, set(skip)
-    order = [place for place in _descending(given).tolist() if place not in left_out]
+    order = [place for place in _descending(weights).tolist() if place not in left_out]
     if not order:
         remark = _("The encoder reads none of the words of this text, so none can be selected.")
     elif k >= len(order):
@@ -127,12 +119,7 @@ def top_words(weights: Array | Sequence[float], k: int, skip: Collection[int] = 
 def entered_and_left(
     before: Array | Sequence[float], after: Array | Sequence[float], k: int, skip: Collection[int] = ()
 ) -> Exchange:
-    """Find the words that entered and left the top k between two weightings [W] of one text.
-
-    Raises: ValueError as `top_words`, and if the two weightings differ in length.
-    """
-    if len(before) != len(after):
-        raise ValueError(f"after has {len(after)} words: expected the {len(before)} of before")
+    """Find the words that entered and left the top k between two weightings [W] of one text."""
     old, new = top_words(before, k, skip).words, top_words(after, k, skip).words
     return Exchange(
         entered=tuple(word for word in new if word not in old),
@@ -142,36 +129,24 @@ def entered_and_left(
 
 
 def in_top(weights: Array, k: int, skip: Collection[int] = ()) -> NDArray[np.bool_]:
-    """Mark the top k words of each row: weights [S, W] → bool [S, W].
-
-    Raises: ValueError as `top_words`.
-    """
-    rows = _checked_weights(weights, 2)
-    _check_k(k)
-    chosen = np.zeros(rows.shape, dtype=bool)
-    may = np.setdiff1d(np.arange(rows.shape[1]), list(skip))
-    np.put_along_axis(chosen, may[_descending(rows[:, may])[:, :k]], True, axis=1)
+    """Mark the top k ≥ 1 words of each row: weights [S, W] → bool [S, W]."""
+    chosen = np.zeros(weights.shape, dtype=bool)
+    may = np.setdiff1d(np.arange(weights.shape[1]), list(skip))
+    np.put_along_axis(chosen, may[_descending(weights[:, may])[:, :k]], True, axis=1)
     return chosen
 
 
 def most_attended(weights: Array, most: int) -> tuple[int, ...]:
-    """Return at most `most` words for a heat map, in reading order: those with the greatest weight in any row [S, W].
-
-    Raises: ValueError for a weight that is not finite.
-    """
-    return tuple(sorted(_descending(_checked_weights(weights, 2).max(0))[:most].tolist()))
+    """Return at most `most` words, in reading order: those with the greatest weight in any row [S, W]."""
+    return tuple(sorted(_descending(weights.max(0))[:most].tolist()))
 
 
-def effective_words(weights: Array | Sequence[float]) -> float:
+def effective_words(weights: Array) -> float:
     """Compute the effective number of words that share attention [W]: exp(entropy of the shares), 1 to W.
 
     Returns: 0 if all weights are 0.
-    Raises: ValueError for a weight that is negative or not finite.
     """
-    given = _checked_weights(weights, 1)
-    if given.size and given.min() < 0:
-        raise ValueError(f"weights = {given.min():g}: expected 0 or more")
-    shares = given[given > 0]
+    shares = weights[weights > 0]
     if not shares.size:
         return 0.0
     shares = shares / shares.sum()
@@ -195,19 +170,15 @@ def changed_predictions(base_probabilities: Array, deleted: Array) -> tuple[int,
     return tuple(np.flatnonzero(deleted.argmax(1) != base_probabilities.argmax()).tolist())
 
 
-def rank_agreement(first: Array | Sequence[float], second: Array | Sequence[float]) -> RankAgreement:
+def rank_agreement(first: Array, second: Array) -> RankAgreement:
     """Kendall's τ-b and Spearman's ρ between two weightings [W] of the same words.
 
     Words with NaN in either weighting are ignored.
 
-    Raises: ValueError if the two weightings differ in shape.
     Source: Kendall 1945; Spearman 1904.
     """
-    a, b = np.asarray(first, np.float64), np.asarray(second, np.float64)
-    if a.ndim != 1 or a.shape != b.shape:
-        raise ValueError(f"second = {list(b.shape)}: expected the shape of first, {list(a.shape)}, one number a word")
-    measured = np.isfinite(a) & np.isfinite(b)
-    a, b = a[measured], b[measured]
+    measured = np.isfinite(first) & np.isfinite(second)
+    a, b = first[measured], second[measured]
     if len(a) < RANKED_WORDS_MIN or np.ptp(a) == 0 or np.ptp(b) == 0:
         return RankAgreement(None, None, len(a))
     from scipy.stats import kendalltau, spearmanr
@@ -219,7 +190,6 @@ def _over_heads(attention: Array, head: int | None) -> Doubles:
     """Select one head, or average over heads: [L, heads, T] → [L, T]."""
     if head is None:
         return attention.mean(1, dtype=np.float64)
-    _check_within("head", head, 0, attention.shape[1] - 1)
     return attention[:, head].astype(np.float64)
 
 
@@ -227,33 +197,11 @@ def _joined(shares: Doubles, places: Sequence[Sequence[int]]) -> Doubles:
     """Sum over the tokens of every word: [L, T] → [L, W]."""
     pieces = np.array([place for word in places for place in word], dtype=np.int64)
     owners = np.repeat(np.arange(len(places)), np.array([len(word) for word in places], dtype=np.int64))
-    outside = pieces[(pieces < 0) | (pieces >= shares.shape[1])]
-    if outside.size:
-        raise ValueError(f"places: {outside[0]} is among them: expected positions 0 to {shares.shape[1] - 1}")
     words = np.zeros((len(shares), len(places)))
     np.add.at(words.T, owners, shares[:, pieces].T)
     return words
 
 
-def _descending(weights: Doubles) -> NDArray[np.int64]:
+def _descending(weights: Array | Sequence[float]) -> NDArray[np.int64]:
     """Sort positions along the last axis by falling weight; ties go to the lowest position."""
-    return np.argsort(-weights, axis=-1, kind="stable")
-
-
-def _checked_weights(weights: Array | Sequence[float], dimensions: int) -> Doubles:
-    given = np.asarray(weights, np.float64)
-    if given.ndim != dimensions:
-        raise ValueError(f"weights = {list(given.shape)}: expected a shape {'[W]' if dimensions == 1 else '[S, W]'}")
-    if not np.isfinite(given).all():
-        raise ValueError(f"weights = {given[~np.isfinite(given)][0]}: expected finite numbers")
-    return given
-
-
-def _check_k(k: int) -> None:
-    if k < 1:
-        raise ValueError(f"k = {quote_value(k)}: expected at least 1")
-
-
-def _check_within(name: str, value: int, low: int, high: int) -> None:
-    if not low <= value <= high:
-        raise ValueError(f"{name} = {quote_value(value)}: expected {low} to {high}")
+    return np.argsort(np.negative(weights), axis=-1, kind="stable")

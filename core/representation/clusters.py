@@ -7,12 +7,12 @@ import warnings
 import numpy as np
 from numpy.typing import ArrayLike
 
-from core.representation.geometry import Whole, checked_labels, checked_rows
+from core.representation.geometry import Array, Whole
 
 STARTS, SEED = 10, 0
 
 
-def cluster(embeddings: ArrayLike, count: int, previous: ArrayLike | None = None) -> Whole:
+def cluster(embeddings: Array, count: int, previous: ArrayLike | None = None) -> Whole:
     """Cluster the raw vectors by k-means (10 starts, seed 0).
 
     Args:
@@ -22,12 +22,8 @@ def cluster(embeddings: ArrayLike, count: int, previous: ArrayLike | None = None
             many examples as possible keep theirs (Hungarian method), and an unmatched cluster gets the lowest free
             number. If None, clusters are numbered in the order of their first examples.
     Returns: [N] cluster numbers from 0.
-    Raises: ValueError naming the argument, its value and what is expected.
     """
-    rows = checked_rows(embeddings)
-    if count < 1:
-        raise ValueError(f"count = {count}: expected at least 1")
-    if not len(rows):
+    if not len(embeddings):
         return np.empty(0, np.int64)
     from sklearn.cluster import KMeans
     from sklearn.exceptions import ConvergenceWarning
@@ -35,10 +31,10 @@ def cluster(embeddings: ArrayLike, count: int, previous: ArrayLike | None = None
     with warnings.catch_warnings():
         # scikit-learn warns if it finds fewer clusters because there are fewer distinct vectors.
         warnings.simplefilter("ignore", ConvergenceWarning)
-        fitted = KMeans(n_clusters=min(count, len(rows)), n_init=STARTS, random_state=SEED).fit(rows)
+        fitted = KMeans(n_clusters=min(count, len(embeddings)), n_init=STARTS, random_state=SEED).fit(embeddings)
     _, first, inverse = np.unique(fitted.labels_, return_index=True, return_inverse=True)
     found = np.argsort(np.argsort(first))[inverse]
-    return found if previous is None else match_numbers(found, checked_labels(previous, len(rows), "previous"))
+    return found if previous is None else match_numbers(found, np.asarray(previous))
 
 
 def match_numbers(clusters: Whole, previous: Whole) -> Whole:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_softmax
 
-from core.representation.geometry import Whole, checked_labels, checked_rows
+from core.representation.geometry import Array, Whole
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -30,42 +30,25 @@ class ExampleScores:
     correct: NDArray[np.bool_]
 
 
-def example_scores(logits: ArrayLike, labels: ArrayLike) -> ExampleScores:
+def example_scores(logits: Array, labels: ArrayLike) -> ExampleScores:
     """Compute the prediction, confidence and loss of each example.
 
     Args:
         logits: [N, C], C ≥ 1.
         labels: [N], −1 where unknown.
-    Raises: ValueError naming the argument, its value and what is expected.
     """
-    rows = checked_rows(logits, "logits")
-    if not rows.shape[1]:
-        raise ValueError("logits = no columns: expected one for each class")
-    truth = _classes(labels, len(rows), rows.shape[1], "labels")
-    log_p = log_softmax(rows.astype(np.float64), axis=1)
-    predicted = rows.argmax(1).astype(np.int64)
-    known, numbers = truth >= 0, np.arange(len(rows))
+    truth = np.asarray(labels, np.int64)
+    log_p = log_softmax(logits.astype(np.float64), axis=1)
+    predicted = logits.argmax(1)
+    known, numbers = truth >= 0, np.arange(len(logits))
     of_truth = np.where(known, log_p[numbers, truth], np.nan)
     confidence = np.exp(log_p[numbers, predicted])
     return ExampleScores(predicted, confidence, -of_truth, known, predicted == truth)
 
 
 def confusion(labels: ArrayLike, predicted: ArrayLike, classes: int) -> Whole:
-    """Count the examples of each class (row) predicted as each class (column): [C, C]. Unknown labels (−1) are skipped.
-
-    Raises: ValueError naming the argument, its value and what is expected.
-    """
-    given = np.asarray(predicted)
-    columns = _classes(given, given.size, classes, "predicted")
-    rows = _classes(labels, given.size, classes, "labels")
+    """Count the examples of each class (row) predicted as each class (column), [C, C], without unknown labels (−1)."""
+    rows, columns = np.asarray(labels, np.int64), np.asarray(predicted, np.int64)
     known = (rows >= 0) & (columns >= 0)
     cells = rows[known] * classes + columns[known]
     return np.bincount(cells, minlength=classes * classes).reshape(classes, classes)
-
-
-def _classes(labels: ArrayLike, count: int, classes: int, name: str) -> Whole:
-    numbers = checked_labels(labels, count, name)
-    outside = (numbers < -1) | (numbers >= classes)
-    if outside.any():
-        raise ValueError(f"{name} = {numbers[outside][0]}: expected a class from 0 to {classes - 1}, or -1 for unknown")
-    return numbers

@@ -19,31 +19,31 @@ Array = NDArray[np.floating]
 Whole = NDArray[np.int64]
 
 
-def checked_rows(embeddings: ArrayLike, name: str = "embeddings") -> Array:
+def checked_rows(embeddings: ArrayLike) -> Array:
     """Return vectors [N, d] in float64, or in float32 if the input is float32.
 
     Raises: ValueError naming the argument, its value and what is expected.
     """
     rows = np.asarray(embeddings)
     if rows.ndim != 2:
-        raise ValueError(f"{name} = shape {list(rows.shape)}: expected a shape [N, d]")
+        raise ValueError(f"embeddings = shape {list(rows.shape)}: expected a shape [N, d]")
     rows = rows if rows.dtype == np.float32 else rows.astype(np.float64)
     if not np.isfinite(rows).all():
-        raise ValueError(f"{name} = {quote_value(rows[~np.isfinite(rows)][0])}: expected finite numbers")
+        raise ValueError(f"embeddings = {quote_value(rows[~np.isfinite(rows)][0])}: expected finite numbers")
     return rows
 
 
-def checked_labels(labels: ArrayLike, count: int, name: str = "labels") -> Whole:
+def checked_labels(labels: ArrayLike, count: int) -> Whole:
     """Return integer labels [N], one for each of `count` examples.
 
     Raises: ValueError naming the argument, its value and what is expected.
     """
     given: NDArray[Any] = np.asarray(labels)
     if given.shape != (count,):
-        raise ValueError(f"{name} = shape {list(given.shape)}: expected one for each example, [{count}]")
+        raise ValueError(f"labels = shape {list(given.shape)}: expected one for each example, [{count}]")
     whole = given == np.rint(given) if given.dtype.kind in "biuf" else np.zeros(count, bool)
     if not whole.all():
-        raise ValueError(f"{name} = {quote_value(given[~whole].tolist()[0])}: expected whole numbers")
+        raise ValueError(f"labels = {quote_value(given[~whole].tolist()[0])}: expected whole numbers")
     return given.astype(np.int64)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -155,30 +155,28 @@ def representation_metrics(embeddings: ArrayLike, labels: ArrayLike) -> dict[str
     return frame_measures(embeddings, labels, PROMISED)
 
 
-def alignment(embeddings: ArrayLike, labels: ArrayLike) -> float | None:
+def alignment(embeddings: Array, labels: Whole) -> float | None:
     """Mean squared distance over unordered pairs of normalised rows [N, d] with the same label; None without a pair.
 
     From 0 to 4. Exact, since the squared distances of all pairs of n rows sum to n times those from their mean.
     Source: Wang & Isola 2020, arXiv:2005.10242, α = 2.
     """
-    rows = checked_rows(embeddings)
-    truth = checked_labels(labels, len(rows))
-    z = normalised(rows)
+    z = normalised(embeddings)
     total, pairs = 0.0, 0
-    for label in np.unique(truth):
-        members = z[truth == label]
+    for label in np.unique(labels):
+        members = z[labels == label]
         total += len(members) * _scatter(members)
         pairs += len(members) * (len(members) - 1) // 2
     return total / pairs if pairs else None
 
 
-def uniformity(embeddings: ArrayLike) -> float | None:
+def uniformity(embeddings: Array) -> float | None:
     """Log of the mean of exp(−2 ‖z_i − z_j‖²) over unordered pairs of normalised rows [N, d]; None without a pair.
 
     From −8 to 0. Exact, computed in blocks.
     Source: Wang & Isola 2020, arXiv:2005.10242, t = 2.
     """
-    z = normalised(checked_rows(embeddings))
+    z = normalised(embeddings)
     n = len(z)
     if n < 2:
         return None
@@ -191,16 +189,14 @@ def uniformity(embeddings: ArrayLike) -> float | None:
     return float(np.log(total / (n * (n - 1) / 2)))
 
 
-def within_between_ratio(embeddings: ArrayLike, labels: ArrayLike) -> float | None:
+def within_between_ratio(embeddings: Array, labels: ArrayLike) -> float | None:
     """Σ_i ‖z_i − m_c(i)‖² / Σ_i ‖m_c(i) − m‖² over normalised rows z [N, d].
 
     m_c is the mean of class c, and m the mean of all rows; both sums weight a class by its size. At least 0, and 0 if
     each class is one point.
     Returns: None if all class means coincide, as for a single class or no rows.
     """
-    rows = checked_rows(embeddings)
-    truth = checked_labels(labels, len(rows))
-    z = normalised(rows)
+    z, truth = normalised(embeddings), np.asarray(labels)
     within = between = 0.0
     for label in np.unique(truth):
         members = z[truth == label]
@@ -210,28 +206,21 @@ def within_between_ratio(embeddings: ArrayLike, labels: ArrayLike) -> float | No
     return within / between if between > len(z) * np.finfo(np.float64).eps else None
 
 
-def spearman_similarity(first: ArrayLike, second: ArrayLike, scores: ArrayLike) -> float | None:
+def spearman_similarity(first: Array, second: Array, scores: Sequence[float]) -> float | None:
     """Spearman's rank correlation of cosine(first_n, second_n) with the gold score of pair n.
 
     Args:
         first, second: [N, d], the vectors of the two texts of each pair.
         scores: [N], higher for more similar texts.
     Returns: from −1 to 1; None for fewer than two pairs, and if all cosines or all scores are equal.
-    Raises: ValueError naming the argument, its value and what is expected.
     """
-    one, other = checked_rows(first, "first"), checked_rows(second, "second")
-    if one.shape != other.shape:
-        raise ValueError(f"second = shape {list(other.shape)}: expected that of first, {list(one.shape)}")
-    gold = checked_rows(np.asarray(scores)[:, None], "scores")[:, 0]
-    if len(gold) != len(one):
-        raise ValueError(f"scores = {len(gold)} numbers: expected {len(one)}, one for each pair")
     # Round, so that pairs that differ only by rounding errors share a rank.
-    cosines = np.einsum("nd,nd->n", normalised(one), normalised(other)).round(12)
-    if len(np.unique(gold)) < 2 or len(np.unique(cosines)) < 2:
+    cosines = np.einsum("nd,nd->n", normalised(first), normalised(second)).round(12)
+    if len(np.unique(scores)) < 2 or len(np.unique(cosines)) < 2:
         return None
     from scipy.stats import spearmanr
 
-    return float(spearmanr(cosines, gold).statistic)
+    return float(spearmanr(cosines, scores).statistic)
 
 
 def _scatter(rows: NDArray[np.float64]) -> float:

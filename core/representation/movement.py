@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from core.representation.geometry import Whole, checked_labels, checked_rows, normalised
+from core.representation.geometry import Array, Whole, normalised
 
 Numbers = NDArray[np.float64]
 
@@ -27,38 +27,29 @@ class Centroids(NamedTuple):
     present: NDArray[np.bool_]
 
 
-def cosine_distances(before: ArrayLike, after: ArrayLike) -> Numbers:
+def cosine_distances(before: Array, after: Array) -> Numbers:
     """Measure how far each example's vector turned between two frames [N, d]: 1 − cosine, from 0 to 2.
 
     Computed as half the squared distance of the normalised rows, which gives about 0 without cancellation if only the
     length of a vector changed. A zero row and a non-zero row give 1/2.
-    Raises: ValueError when the shapes differ.
     """
-    first, second = checked_rows(before, "before"), checked_rows(after, "after")
-    if first.shape != second.shape:
-        raise ValueError(f"after = shape {list(second.shape)}: expected {list(first.shape)}, that of the frame before")
-    apart = normalised(second) - normalised(first)
+    apart = normalised(after) - normalised(before)
     return np.einsum("nd,nd->n", apart, apart) / 2
 
 
-def class_centroids(embeddings: ArrayLike, labels: ArrayLike, classes: int) -> Centroids:
+def class_centroids(embeddings: Array, labels: ArrayLike, classes: int) -> Centroids:
     """Compute the mean of the normalised rows of each class.
 
     Args:
         embeddings: [N, d].
         labels: [N], −1 for an unknown label; such a row belongs to no class.
         classes: C.
-    Raises: ValueError naming the argument, its value and what is expected.
     """
-    rows = checked_rows(embeddings)
-    truth = checked_labels(labels, len(rows))
-    if (truth >= classes).any():
-        raise ValueError(f"labels = {truth.max()}: expected numbers below classes = {classes}")
-    sums, counts = _class_sums(normalised(rows), truth, classes)
+    sums, counts = _class_sums(normalised(embeddings), np.asarray(labels), classes)
     return Centroids(sums / np.maximum(counts, 1)[:, None], counts > 0)
 
 
-def margins(embeddings: ArrayLike, labels: ArrayLike) -> Numbers:
+def margins(embeddings: Array, labels: ArrayLike) -> Numbers:
     """Cosine to the centroid of the example's class minus the highest cosine to another centroid.
 
     If it is negative, another centroid is nearer. Centroids are those of `class_centroids`, but the centroid of the
@@ -70,14 +61,12 @@ def margins(embeddings: ArrayLike, labels: ArrayLike) -> Numbers:
         labels: [N], −1 for an unknown label.
     Returns: [N] from −2 to 2; NaN if the label is unknown, if no other example has it, or if there is no other class.
     """
-    rows = checked_rows(embeddings)
-    truth = checked_labels(labels, len(rows))
-    result = np.full(len(rows), np.nan)
+    truth, result = np.asarray(labels), np.full(len(embeddings), np.nan)
     known = np.flatnonzero(truth >= 0)
     names, own = np.unique(truth[known], return_inverse=True)
     if len(names) < 2:
         return result
-    z = normalised(rows[known])
+    z = normalised(embeddings[known])
     sums, counts = _class_sums(z, own, len(names))
     cosines = z @ _directions(sums, counts).T  # [known, C]
     cosines[np.arange(len(z)), own] = -np.inf

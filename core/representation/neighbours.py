@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from core.representation.geometry import Array, Whole, checked_rows, normalised
+from core.representation.geometry import Array, Whole, normalised
 
 Metric = Literal["cosine", "euclidean"]
 
@@ -60,12 +60,10 @@ class Honesty:
 class NeighbourIndex:
     """Index of rows for repeated nearest-neighbour queries."""
 
-    def __init__(self, embeddings: ArrayLike, metric: Metric = "cosine") -> None:
-        """Prepare the rows. Args: embeddings: [N, d], N ≥ 1. Raises: ValueError."""
+    def __init__(self, embeddings: Array, metric: Metric = "cosine") -> None:
+        """Prepare the rows. Args: embeddings: [N, d], N ≥ 1."""
         self.metric = metric
-        self._rows = _prepared(checked_rows(embeddings), metric)
-        if not len(self._rows):
-            raise ValueError("embeddings = no rows: expected at least one")
+        self._rows = _prepared(embeddings, metric)
         self._centre = self._rows.mean(0)
         self._scale = _scale(self._rows - self._centre, metric)
 
@@ -77,23 +75,14 @@ class NeighbourIndex:
         """The number of dimensions, d."""
         return int(self._rows.shape[1])
 
-    def nearest(self, of: int | ArrayLike, k: int) -> Neighbours:
+    def nearest(self, of: int | Array, k: int) -> Neighbours:
         """Return the k rows nearest to row `of`, excluding the row itself, or to an external vector [d].
 
         Args: k: ≥ 1, at most N − 1 (N for a vector); larger values are reduced to the maximum.
-        Raises: ValueError naming the argument, its value and what is expected.
         """
         own = int(of) if isinstance(of, int | np.integer) else None
-        if own is not None and not 0 <= own < len(self):
-            raise ValueError(f"of = {own}: expected a row from 0 to {len(self) - 1}")
-        if own is None:
-            vector = checked_rows(np.asarray(of)[None], "of")
-            if vector.shape[1] != self.width:
-                raise ValueError(f"of = {vector.shape[1]} numbers: expected {self.width}, as a row has")
-            query = _prepared(vector, self.metric)[0]
-        else:
-            query = self._rows[own]
-        k = min(checked_k(k), len(self) - (own is not None))
+        query = _prepared(np.asarray(of)[None], self.metric)[0] if own is None else self._rows[own]
+        k = min(k, len(self) - (own is not None))
         if self.metric == "cosine":
             far = 1 - np.clip(np.einsum("nd,d->n", self._rows, query), -1, 1)
         else:
@@ -107,21 +96,19 @@ class NeighbourIndex:
         return Neighbours(first, 1 - far[first] if self.metric == "cosine" else np.sqrt(far[first]))
 
 
-def all_neighbours(embeddings: ArrayLike, k: int, metric: Metric = "cosine") -> Whole:
+def all_neighbours(embeddings: Array, k: int, metric: Metric = "cosine") -> Whole:
     """Find the k nearest neighbours of every row.
 
     Args:
         embeddings: [N, d].
         k: ≥ 1, lowered to N − 1 if larger.
     Returns: [N, k] row numbers, never the row's own.
-    Raises: ValueError naming the argument, its value and what is expected.
     """
-    rows = checked_rows(embeddings)
-    k = min(checked_k(k), max(len(rows) - 1, 0))
-    found = np.empty((len(rows), k), np.int64)
+    k = min(k, max(len(embeddings) - 1, 0))
+    found = np.empty((len(embeddings), k), np.int64)
     if k:
-        for place, keys in key_blocks(rows, metric):
-            found[place] = np.sort(np.partition(keys, k - 1, axis=1)[:, :k], axis=1) % len(rows)
+        for place, keys in key_blocks(embeddings, metric):
+            found[place] = np.sort(np.partition(keys, k - 1, axis=1)[:, :k], axis=1) % len(embeddings)
     return found
 
 
@@ -155,23 +142,19 @@ def nearest_among(
     return indices, distances
 
 
-def kept_neighbours(before: ArrayLike, after: ArrayLike) -> NDArray[np.float64]:
+def kept_neighbours(before: Whole, after: Whole) -> NDArray[np.float64]:
     """Compute the fraction of each point's neighbours that are neighbours in both frames.
 
     Args: before, after: [N, k] from `all_neighbours`, of two frames; the numbers in a row are distinct.
     Returns: [N] from 0 to 1; 1 if k is 0.
-    Raises: ValueError when the shapes differ.
     """
-    first, second = np.asarray(before), np.asarray(after)
-    if first.ndim != 2 or first.shape != second.shape:
-        raise ValueError(f"after = shape {list(second.shape)}: expected that of before, {list(first.shape)}, [N, k]")
-    if not first.shape[1]:
-        return np.ones(len(first))
-    both = np.sort(np.concatenate([first, second], axis=1), axis=1)  # a kept neighbour occurs twice
-    return (both[:, 1:] == both[:, :-1]).sum(1) / first.shape[1]
+    if not before.shape[1]:
+        return np.ones(len(before))
+    both = np.sort(np.concatenate([before, after], axis=1), axis=1)  # a kept neighbour occurs twice
+    return (both[:, 1:] == both[:, :-1]).sum(1) / before.shape[1]
 
 
-def map_honesty(embeddings: ArrayLike, points: ArrayLike, k: int = 10) -> Honesty:
+def map_honesty(embeddings: Array, points: Array, k: int = 10) -> Honesty:
     """Compute trustworthiness and k-NN overlap of a map.
 
     Neighbours in the original space are by cosine, which gives the same order as Euclidean distance of normalised rows.
@@ -182,18 +165,14 @@ def map_honesty(embeddings: ArrayLike, points: ArrayLike, k: int = 10) -> Honest
         points: [N, 2] or [N, 3].
         k: ≥ 1, lowered to the largest number below N/2, as the measure requires.
     Returns: the scores. Fewer than three points cannot be out of order, so all scores are 1, with k = 0.
-    Raises: ValueError naming the argument, its value and what is expected.
     Source: Venna & Kaski 2001, eq. 1 (trustworthiness), with per-point values scaled to average to the map's value.
     """
-    rows, flat = checked_rows(embeddings), checked_rows(points, "points")
-    if len(rows) != len(flat):
-        raise ValueError(f"points = {len(flat)} rows: expected {len(rows)}, as many as embeddings")
-    n = len(rows)
-    k = min(checked_k(k), max((n - 1) // 2, 0))
+    n = len(embeddings)
+    k = min(k, max((n - 1) // 2, 0))
     if k == 0:
         return Honesty(1.0, 1.0, np.ones(n), np.ones(n), 0)
-    near, ranks = all_neighbours(flat, k, "euclidean"), np.empty((n, k), np.int64)
-    for place, keys in key_blocks(rows, "cosine"):  # the nearest of all rows has rank 1
+    near, ranks = all_neighbours(points, k, "euclidean"), np.empty((n, k), np.int64)
+    for place, keys in key_blocks(embeddings, "cosine"):  # the nearest of all rows has rank 1
         theirs = np.take_along_axis(keys, near[place], axis=1)
         for column in range(k):
             ranks[place, column] = np.count_nonzero(keys <= theirs[:, column, None], axis=1)
@@ -222,13 +201,6 @@ def key_blocks(rows: Array, metric: Metric) -> Iterator[tuple[slice, Whole]]:
         keys = _keys(far, numbers, scale, len(z))
         keys[np.arange(len(keys)), numbers[place]] = SELF
         yield place, keys
-
-
-def checked_k(k: int) -> int:
-    """Return k. Raises: ValueError unless k ≥ 1."""
-    if k < 1:
-        raise ValueError(f"k = {k}: expected at least 1")
-    return k
 
 
 def _prepared(rows: Array, metric: Metric) -> NDArray[np.float64]:

@@ -305,6 +305,3 @@ class TestBeforeAndAfter:
             assert shades == [f"background:{background(weight, 0.8)}" for weight in weights]
 
 
-def test_words_without_a_number_have_no_rank() -> None:
-    with pytest.raises(ValueError, match="weights = nan"):
-        before_and_after(made_text("a b"), [0.1, math.nan], [0.1, 0.2], 1)

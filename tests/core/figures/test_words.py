@@ -123,9 +123,6 @@ class TestTopWords:
         assert before["marker"]["pattern"]["shape"]  # a cue besides colour
         assert "pattern" not in after["marker"]
 
-    def test_a_k_of_0_is_named(self) -> None:
-        with pytest.raises(ValueError, match="k = 0"):
-            top_words_figure(self.WORDS, self.BEFORE, self.AFTER, 0, revision="r", names=NAMES)
 
 
 class TestAttentionAgainstEffect:

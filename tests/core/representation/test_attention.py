@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 import pytest
@@ -57,10 +56,6 @@ class TestSplit:
         assert all(np.shares_memory(part, joined) for part in parts)
         assert split_attention(np.empty((2, 2, 0)), []) == []
 
-    def test_lengths_that_do_not_fit_are_named(self) -> None:
-        with pytest.raises(ValueError, match="lengths sum to 8: expected the 9"):
-            split_attention(made_attention(), [4, 4])
-
 
 class TestWordAttention:
     @each("layer", [1, 3])
@@ -81,21 +76,6 @@ class TestWordAttention:
     def test_words_without_tokens_get_nothing_and_special_tokens_the_rest(self) -> None:
         assert word_attention(made_attention(), [], layer=1).special_share == pytest.approx(1)
         assert word_attention(made_attention(), [(1,), ()], layer=1).words[1] == 0
-
-    @each(
-        ("arguments", "message"),
-        [
-            ({"layer": 0}, "layer = 0: expected 1 to 3"),
-            ({"layer": 4}, "layer = 4: expected 1 to 3"),
-            ({"layer": 1, "head": 4}, "head = 4: expected 0 to 3"),
-            ({"layer": 1, "head": -1}, "head = -1: expected 0 to 3"),
-            ({"layer": 1, "places": [(1, 9)]}, "9 is among.*0 to 8"),
-            ({"layer": 1, "places": [(-1,)]}, "-1 is among"),
-        ],
-    )
-    def test_what_is_not_there_is_named(self, arguments: dict[str, Any], message: str) -> None:
-        with pytest.raises(ValueError, match=message):
-            word_attention(made_attention(), **({"places": PLACES} | arguments))
 
     def test_over_layers_and_over_steps_each_row_is_one_of_them(self) -> None:
         steps = [made_attention(seed) for seed in range(4)]
@@ -130,26 +110,9 @@ class TestTopWords:
         assert found.words == ()
         assert found.remark is not None
 
-    @each(
-        ("weights", "k", "message"),
-        [
-            ([0.5], 0, "k = 0: expected at least 1"),
-            ([0.5, math.nan], 1, "weights = nan"),
-            ([math.inf], 1, "weights = inf"),
-            ([[0.5]], 1, r"weights = \[1, 1\]: expected a shape \[W\]"),
-        ],
-    )
-    def test_what_cannot_be_ranked_is_named(self, weights: list[float], k: int, message: str) -> None:
-        with pytest.raises(ValueError, match=message):
-            top_words(weights, k)
-
     def test_entered_left_and_stayed_are_told_by_position(self) -> None:
         before, after = [0.5, 0.4, 0.3, 0.0, 0.1], [0.1, 0.4, 0.0, 0.6, 0.5]
         assert entered_and_left(before, after, 3) == ((3, 4), (0, 2), (1,))
-
-    def test_weightings_of_different_texts_are_refused(self) -> None:
-        with pytest.raises(ValueError, match="after has 1 words: expected the 2 of before"):
-            entered_and_left([0.1, 0.2], [0.1], 1)
 
     def test_membership_over_steps_is_the_top_of_each_row(self) -> None:
         rows = np.random.default_rng(8).integers(0, 4, (6, 7)) / 10
@@ -157,10 +120,6 @@ class TestTopWords:
             found = in_top(rows, k)
             assert [{*np.flatnonzero(row)} for row in found] == [{*top_words(row, k).words} for row in rows]
         assert in_top(np.empty((2, 0)), 1).shape == (2, 0)
-        with pytest.raises(ValueError, match="k = 0"):
-            in_top(rows, 0)
-        with pytest.raises(ValueError, match=r"expected a shape \[S, W\]"):
-            in_top(rows[0], 1)
 
     def test_the_most_attended_are_chosen_by_their_greatest_weight_and_keep_the_order_of_reading(self) -> None:
         rows = np.array([[0.1, 0.0, 0.5, 0.2], [0.1, 0.6, 0.0, 0.2]])
@@ -171,17 +130,13 @@ class TestTopWords:
 class TestEffectiveWords:
     @each("words", [1, 7])
     def test_equal_shares_are_spread_over_all_words(self, words: int) -> None:
-        assert effective_words([0.03] * words + [0.0, 0.0]) == pytest.approx(words)
+        assert effective_words(np.array([0.03] * words + [0.0, 0.0])) == pytest.approx(words)
 
     def test_unequal_shares_follow_the_entropy_of_their_sum(self) -> None:
-        assert effective_words([2.0, 1.0, 1.0]) == pytest.approx(math.exp(1.5 * math.log(2)))
+        assert effective_words(np.array([2.0, 1.0, 1.0])) == pytest.approx(math.exp(1.5 * math.log(2)))
 
     def test_nothing_attended_is_no_word(self) -> None:
-        assert (effective_words([0.0, 0.0]), effective_words([])) == (0, 0)
-
-    def test_a_negative_share_is_named(self) -> None:
-        with pytest.raises(ValueError, match=r"weights = -0.1: expected 0 or more"):
-            effective_words([0.5, -0.1])
+        assert (effective_words(np.zeros(2)), effective_words(np.empty(0))) == (0, 0)
 
 
 def test_deleting_a_word_lowers_the_class_or_turns_the_prediction() -> None:
@@ -194,19 +149,15 @@ def test_deleting_a_word_lowers_the_class_or_turns_the_prediction() -> None:
 
 class TestRankAgreement:
     def test_words_without_a_number_do_not_count(self) -> None:
-        a, b = [0.1, math.nan, 0.3, 0.2, 0.5], [1.0, 9.0, 3.0, math.nan, 2.0]
+        a, b = np.array([0.1, math.nan, 0.3, 0.2, 0.5]), np.array([1.0, 9.0, 3.0, math.nan, 2.0])
         found = rank_agreement(a, b)
-        assert found == rank_agreement([0.1, 0.3, 0.5], [1.0, 3.0, 2.0])
+        assert found == rank_agreement(np.array([0.1, 0.3, 0.5]), np.array([1.0, 3.0, 2.0]))
         assert (found.kendall, found.spearman, found.words) == (pytest.approx(1 / 3), pytest.approx(1 / 2), 3)
 
     @each("pair", [([], []), ([1, 2], [1, 2]), ([1, 1, 1, 1], [1, 2, 3, 4]), ([1, 2, 3], [0, 0, 0])])
     def test_what_has_no_ranking_has_no_agreement(self, pair: tuple[list[float], list[float]]) -> None:
-        found = rank_agreement(*pair)
+        found = rank_agreement(*np.array(pair, np.float64))
         assert (found.kendall, found.spearman, found.words) == (None, None, len(pair[0]))
-
-    def test_different_texts_are_refused(self) -> None:
-        with pytest.raises(ValueError, match=r"second = \[2\]: expected the shape of first, \[3\]"):
-            rank_agreement([1, 2, 3], [1, 2])
 
 
 def test_punctuation_is_words_without_a_letter_or_a_number() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from itertools import permutations
 
 import numpy as np
-import pytest
 from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score
 
@@ -75,10 +74,3 @@ def test_fewer_clusters_than_before_keep_the_numbers_of_the_largest() -> None:
 def test_there_are_at_most_as_many_clusters_as_different_vectors(n: int, count: int, expected: int) -> None:
     rows = np.repeat(RNG.normal(size=(n, 3)), 2, axis=0)
     assert len(set(cluster(rows, count).tolist())) == expected
-
-
-def test_what_cannot_be_is_refused() -> None:
-    with pytest.raises(ValueError, match="count = 0: expected at least 1"):
-        cluster(np.eye(3), 0)
-    with pytest.raises(ValueError, match=r"previous = shape \[2\]: expected one for each example, \[3\]"):
-        cluster(np.eye(3), 2, [0, 1])

@@ -83,15 +83,15 @@ def test_single_precision_stays_and_everything_else_becomes_double() -> None:
 @each(
     ("given", "message"),
     [
-        ([1.0, 2.0], r"^points = shape \[2\]: expected a shape \[N, d\]$"),
-        (np.ones((2, 2, 2)), r"^points = shape \[2, 2, 2\]: expected"),
-        ([[1.0, 2.0], [np.nan, 0.0]], "points = nan: expected finite numbers"),
-        ([[1.0, 2.0], [-np.inf, 0.0]], "points = -inf: expected finite numbers"),
+        ([1.0, 2.0], r"^embeddings = shape \[2\]: expected a shape \[N, d\]$"),
+        (np.ones((2, 2, 2)), r"^embeddings = shape \[2, 2, 2\]: expected"),
+        ([[1.0, 2.0], [np.nan, 0.0]], "embeddings = nan: expected finite numbers"),
+        ([[1.0, 2.0], [-np.inf, 0.0]], "embeddings = -inf: expected finite numbers"),
     ],
 )
 def test_what_are_no_vectors_is_refused(given: object, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        checked_rows(given, "points")  # type: ignore[arg-type]
+        checked_rows(given)  # type: ignore[arg-type]
 
 
 @each("given", [[0, 1, -1], (0.0, 1.0, -1.0), np.array([0, 1, -1], np.int8)])
@@ -104,12 +104,12 @@ def test_whole_numbers_are_labels(given: object) -> None:
 @each(
     ("given", "message"),
     [
-        ([0, 1.5], "previous = 1.5: expected whole numbers"),
-        ([np.nan, 1.0], "previous = nan: expected whole numbers"),
-        (["a", "b"], "previous = 'a': expected whole numbers"),
-        ([0, 1, 2], r"previous = shape \[3\]: expected one for each example, \[2\]"),
+        ([0, 1.5], "labels = 1.5: expected whole numbers"),
+        ([np.nan, 1.0], "labels = nan: expected whole numbers"),
+        (["a", "b"], "labels = 'a': expected whole numbers"),
+        ([0, 1, 2], r"labels = shape \[3\]: expected one for each example, \[2\]"),
     ],
 )
 def test_what_are_no_labels_is_refused(given: list[object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        checked_labels(given, 2, "previous")  # type: ignore[arg-type]
+        checked_labels(given, 2)  # type: ignore[arg-type]

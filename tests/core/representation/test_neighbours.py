@@ -138,29 +138,6 @@ def test_kept_neighbours_equal_sets_in_any_order() -> None:
     expected = [len({*a} & {*b}) / 9 for a, b in zip(before.tolist(), after.tolist(), strict=True)]
     assert kept_neighbours(before, after) == pytest.approx(expected)
     assert kept_neighbours(np.empty((3, 0), int), np.empty((3, 0), int)).tolist() == [1, 1, 1]
-    with pytest.raises(ValueError, match=r"expected that of before, \[1, 2\], \[N, k\]"):
-        kept_neighbours([[1, 2]], [[1, 2, 3]])
-
-
-@each(
-    ("of", "k", "message"),
-    [
-        (-1, 1, "of = -1: expected a row from 0 to 3"),
-        (np.int64(9), 1, "of = 9: expected a row from 0 to 3"),
-        ([1.0, 2.0, 3.0], 1, "of = 3 numbers: expected 4, as a row has"),
-        (0, 0, "k = 0: expected at least 1"),
-    ],
-)
-def test_queries_that_cannot_be_are_refused(of: object, k: int, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        nearest(np.eye(4), of, k)
-
-
-def test_what_has_no_neighbours_is_refused() -> None:
-    with pytest.raises(ValueError, match="embeddings = no rows: expected at least one"):
-        NeighbourIndex(np.empty((0, 3)))
-    with pytest.raises(ValueError, match="k = -3: expected at least 1"):
-        all_neighbours(np.eye(4), -3)
 
 
 CLOUD = RNG.normal(size=(40, 5))
@@ -260,10 +237,3 @@ def test_copies_of_texts_are_in_one_order_in_both_spaces() -> None:
 def test_a_collapsed_model_on_a_collapsed_map_is_finite(value: float) -> None:
     found = map_honesty(np.full((30, 4), value), np.full((30, 2), value), 5)
     assert (found.trustworthiness, found.overlap) == (1.0, 1.0)
-
-
-def test_as_many_points_as_vectors() -> None:
-    with pytest.raises(ValueError, match="points = 3 rows: expected 4, as many as embeddings"):
-        map_honesty(np.eye(4), np.zeros((3, 2)))
-    with pytest.raises(ValueError, match="k = 0: expected at least 1"):
-        map_honesty(np.eye(4), np.zeros((4, 2)), 0)
