@@ -8,6 +8,7 @@ import os
 import threading
 from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal, cast
@@ -20,7 +21,7 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from core.encoders.families import FAMILIES, Family
 from core.encoders.packing import NO_TEXT, PackedBatch, Tokens, length_sorted_chunks, pack
-from core.encoders.partial import check_start, first_tokens_only, only_blocks, output_module
+from core.encoders.partial import first_tokens_only, only_blocks, output_module
 from core.encoders.taps import (
     EmbeddingChange,
     Encoded,
@@ -175,19 +176,15 @@ class Encoder(PlainEncoder):
         Args:
             texts: B tokenised texts or pairs.
             taps: the outputs to return.
-            change: function that modifies the output of the embedding layer.
+            change: function that modifies the output of the embedding layer; not with `lower`.
             lower: output of `self.lower(texts, start)`, on the model's device: the pass begins after block `start`.
             start: the block that `lower` comes from; 0 without it. Vectors and gradients equal those of the full pass
                 if the embeddings, the blocks up to `start` and modules shared by blocks are frozen.
-        Raises: ValueError for a layer that is not computed, or for incompatible `lower`, `start` and `change`.
         """
+        taps = replace(taps, layers=taps.layers or (len(self.blocks),))
         trunk = self.trunk if lower is None and change is None else None
-        if trunk is not None and taps.validate(len(self.blocks), 0).lowest > trunk.blocks:
+        if trunk is not None and taps.lowest > trunk.blocks:
             lower, start = trunk.states(texts), trunk.blocks
-        check_start([len(text.ids) for text in texts], lower, start, len(self.blocks))
-        if start > 0 and change is not None:
-            raise ValueError(f"start = {start}: expected 0 with a change of the embeddings, which are not computed")
-        taps = taps.validate(len(self.blocks), start)
         groups = self._groups(texts)
         parts = []
         for members in groups:
@@ -202,11 +199,7 @@ class Encoder(PlainEncoder):
         """Return the hidden states [T, H] of each text after block number `blocks`, without gradient.
 
         The modules run in their current mode; use evaluation mode for states to be cached.
-
-        Raises: ValueError for a block that does not exist.
         """
-        if not 1 <= blocks <= len(self.blocks):
-            raise ValueError(f"blocks = {blocks}: expected 1 to {len(self.blocks)}")
         if self.trunk is not None and blocks == self.trunk.blocks:
             return self.trunk.states(texts)
         return self.compute_lower(texts, blocks)

@@ -8,7 +8,7 @@ at a sixth of its cost.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
@@ -67,19 +67,6 @@ def only_blocks(base: Any, family: Family, start: int, top: int, states: Tensor 
             if (behind := convolution(base, family)) is not None:
                 stack.enter_context(replaced_forward(behind, lambda _embedded, hidden, _mask: hidden))
         yield
-
-
-def check_start(lengths: Sequence[int], lower: Sequence[Tensor] | None, start: int, blocks: int) -> None:
-    """Check that a pass over texts of these lengths can start from hidden states `lower` of block `start`.
-
-    Raises: ValueError.
-    """
-    if not 0 <= start < blocks:
-        raise ValueError(f"start = {start}: expected 0 to {blocks - 1}")
-    if (lower is None) != (start == 0):
-        raise ValueError(f"start = {start}: expected 0 without `lower`, and with it the block that it comes from")
-    if lower is not None and [len(states) for states in lower] != list(lengths):
-        raise ValueError(f"lower = {len(lower)} stacks: expected one row per token of each of {len(lengths)} texts")
 
 
 @contextmanager

@@ -34,7 +34,7 @@ class Taps:
 
     Attributes:
         layers: layers whose pooled vectors are returned; empty means the last one.
-        tokens: (layer, k) pairs; each returns the block's outputs at the k tokens that [CLS] attends to most.
+        tokens: (layer, k) pairs, k ≥ 1; each returns the block's outputs at the k tokens that [CLS] attends to most.
         attention: blocks whose attention of [CLS] is returned.
     """
 
@@ -46,26 +46,6 @@ class Taps:
     def lowest(self) -> int:
         """The lowest named layer."""
         return min([*self.layers, *(layer for layer, _ in self.tokens), *self.attention])
-
-    def validate(self, blocks: int, start: int) -> Taps:
-        """Validate the taps and fill in the last layer.
-
-        Raises: ValueError for a layer that a pass from `start` does not compute, a layer tapped twice, or k below 1.
-        """
-        layers = self.layers or (blocks,)
-        token_layers = [layer for layer, _ in self.tokens]
-        embeddings = start == 0
-        for name, numbers in (("layers", layers), ("tokens", token_layers), ("attention", self.attention)):
-            lowest = start + 1 - (embeddings and name == "layers")
-            for layer in numbers:
-                if not lowest <= layer <= blocks:
-                    raise ValueError(f"{name} = {layer}: expected a layer from {lowest} to {blocks}")
-            if len(set(numbers)) < len(numbers):
-                raise ValueError(f"{name} = {list(numbers)}: expected each layer once")
-        for layer, k in self.tokens:
-            if k < 1:
-                raise ValueError(f"k = {k}: expected at least 1 token of layer {layer}")
-        return Taps(layers, self.tokens, self.attention)
 
 
 class TokenViews(NamedTuple):

@@ -28,7 +28,7 @@ class Embedded(NamedTuple):
         embeddings: [R, T, H], the output of the embedding layer.
         owners: [R, T], the number of the text that a token belongs to, −1 for padding.
         special: [R, T] bool, tokens such as [CLS].
-        texts: numbers of the texts to change.
+        texts: numbers of the texts to change, at least one.
         gradient: [R, T, H], of the contrastive loss with respect to the embeddings, for a view that uses it.
     """
 
@@ -108,8 +108,6 @@ def adversarial_step(given: Embedded, settings: Settings) -> Tensor:
 def _text_mask(owners: Tensor, texts: Sequence[int]) -> tuple[Tensor, Tensor]:
     """Return a mask of the tokens of `texts`, [R, T] bool, and each token's index into the sorted `texts`, [R, T]."""
     chosen = sorted(set(texts))
-    if not chosen or chosen[0] < 0:
-        raise ValueError(f"texts = {list(texts)}: expected numbers of texts from 0 on, at least one")
     wanted = torch.tensor(chosen, device=owners.device)
     number = torch.searchsorted(wanted, owners.contiguous()).clamp(max=len(chosen) - 1)
     return wanted[number] == owners, number

@@ -34,16 +34,7 @@ def cluster_views(vectors: Tensor, mask: Tensor, clusters: int, *, iterations: i
         clusters: ≥ 1.
         iterations: ≥ 0 updates of the centres.
     Returns: means in the dtype of `vectors`, and their mask.
-    Raises: ValueError naming the argument, its value and the expected values.
     """
-    if vectors.ndim != 3:
-        raise ValueError(f"vectors = {list(vectors.shape)}: expected a shape [B, K, H]")
-    if mask.shape != vectors.shape[:2]:
-        raise ValueError(f"mask = {list(mask.shape)}: expected the shape {list(vectors.shape[:2])}")
-    if clusters < 1:
-        raise ValueError(f"clusters = {clusters}: expected at least 1")
-    if iterations < 0:
-        raise ValueError(f"iterations = {iterations}: expected 0 or more")
     with torch.autocast(vectors.device.type, enabled=False):
         present = mask.bool()
         vectors = vectors.masked_fill(~present.unsqueeze(-1), 0.0)

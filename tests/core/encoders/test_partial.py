@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 import torch
 
 from core.encoders.taps import Taps
@@ -49,23 +48,3 @@ def test_the_rest_of_a_pass_has_the_same_vectors_and_gradients(model_type: str, 
     assert len(found) > 10
     assert_same_gradients(found, expected)
     assert_untouched(encoder)
-
-
-def test_what_does_not_fit_is_refused() -> None:
-    encoder = made("bert")
-    states = encoder.lower(TEXTS, 2)
-    with pytest.raises(ValueError, match="layers = 2: expected a layer from 3 to 3"):
-        encoder.encode(TEXTS, Taps(layers=(2,)), lower=states, start=2)
-    with pytest.raises(ValueError, match="start = 2: expected 0 without `lower`"):
-        encoder.encode(TEXTS, start=2)
-    with pytest.raises(ValueError, match="start = 0: expected 0 without `lower`"):
-        encoder.encode(TEXTS, lower=states)
-    with pytest.raises(ValueError, match="start = 3: expected 0 to 2"):
-        encoder.encode(TEXTS, lower=states, start=3)
-    with pytest.raises(ValueError, match="lower = 5 stacks: expected one row per token"):
-        encoder.encode(TEXTS, lower=states[::-1], start=2)
-    with pytest.raises(ValueError, match="a change of the embeddings"):
-        encoder.encode(TEXTS, lower=states, start=2, change=lambda embeddings, *_: embeddings)
-    for blocks in (0, 4):
-        with pytest.raises(ValueError, match=f"blocks = {blocks}: expected 1 to 3"):
-            encoder.lower(TEXTS, blocks)

@@ -172,23 +172,6 @@ def test_what_is_patched_is_put_back_after_an_error() -> None:
     assert_untouched(encoder)
 
 
-@each(
-    ("taps", "message"),
-    [
-        (Taps(layers=(4,)), r"layers = 4: expected a layer from 0 to 3"),
-        (Taps(layers=(-1,)), r"layers = -1: expected"),
-        (Taps(tokens=((0, 1),)), r"tokens = 0: expected a layer from 1 to 3"),
-        (Taps(tokens=((4, 1),)), r"tokens = 4: expected a layer"),
-        (Taps(layers=(1, 1)), r"layers = \[1, 1\]: expected each layer once"),
-        (Taps(tokens=((1, 1), (1, 2))), r"tokens = \[1, 1\]: expected each layer once"),
-        (Taps(tokens=((1, 0),)), r"k = 0: expected at least 1"),
-    ],
-)
-def test_taps_that_cannot_be_are_refused(taps: Taps, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        made("bert").encode(TEXTS, taps)
-
-
 def test_half_precision_inside_gives_float32_outside() -> None:
     with torch.autocast("cpu", dtype=torch.bfloat16):
         encoded = made("bert").encode(TEXTS, Taps(layers=(1, 3), tokens=((3, 2),)))

@@ -159,16 +159,6 @@ class TestTexts:
         # The first output token starts the decoder, and never belongs to the text.
         assert len(tokenizer.tokenize(short)) < 2 * lengths[0] + 2 < len(tokenizer.tokenize(long))
 
-    @pytest.mark.parametrize("row", [-1, 40])
-    def test_a_row_that_is_not_there_is_refused(self, trip: Trip, unloadable: None, row: int) -> None:
-        with pytest.raises(IndexError, match="0 to 39"):
-            trip().translate_rows(TEXTS, [row])
-
-    @pytest.mark.parametrize("temperature", [0.0, -1.0, float("nan"), float("inf")])
-    def test_an_invalid_temperature_is_refused(self, trip: Trip, temperature: float) -> None:
-        with pytest.raises(ValueError, match="number above 0"):
-            trip(temperature=temperature)
-
     def test_the_sampler_is_timid_when_cold(self, trip: Trip) -> None:
         made = [trip(temperature=0.001, seed=seed).translate(TEXTS[:2]) for seed in range(3)]
         assert made[0] == made[1] == made[2]

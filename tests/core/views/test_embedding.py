@@ -6,7 +6,6 @@ import copy
 from collections.abc import Callable, Sequence
 
 import numpy as np
-import pytest
 import torch
 from torch import Tensor
 
@@ -131,12 +130,6 @@ def test_a_rate_of_0_changes_nothing() -> None:
     given = embedded(embeddings())
     for view in (token_cutoff, feature_cutoff, embedding_dropout):
         assert view(given, {"rate": 0.0}) is given.embeddings
-
-
-def test_texts_that_do_not_fit_are_refused() -> None:
-    for texts in ([], [-1, 2]):
-        with pytest.raises(ValueError, match=r"texts = .*: expected numbers of texts"):
-            feature_cutoff(embedded(embeddings(), texts=texts), {"rate": 0.2})
 
 
 def test_words_move_with_their_types_and_special_tokens_stay() -> None:

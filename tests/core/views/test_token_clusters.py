@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 import torch
 
 from core.views.token_clusters import cluster_views
@@ -90,18 +89,3 @@ def test_of_two_equally_far_tokens_the_first_begins_a_cluster() -> None:
     vectors = torch.tensor([[[1.0, 0.0], [0.0, 1.0], [0.0, -1.0], [0.0, -2.0]]])
     found = cluster_views(vectors, torch.ones(1, 4, dtype=torch.bool), 3, iterations=0)
     assert found.means.tolist() == [[[1.0, 0.0], [0.0, 1.0], [0.0, -1.5]]]
-
-
-@each(
-    ("arguments", "message"),
-    [
-        ((torch.zeros(2, 3), torch.ones(2, 3), 2), r"vectors = \[2, 3\]: expected a shape \[B, K, H\]"),
-        ((torch.zeros(2, 3, 4), torch.ones(2, 4), 2), r"mask = \[2, 4\]: expected the shape \[2, 3\]"),
-        ((torch.zeros(2, 3, 4), torch.ones(2, 3), 0), r"clusters = 0: expected at least 1"),
-    ],
-)
-def test_what_does_not_fit_is_refused(arguments: tuple[torch.Tensor, torch.Tensor, int], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        cluster_views(*arguments)
-    with pytest.raises(ValueError, match="iterations = -1"):
-        cluster_views(torch.zeros(2, 3, 4), torch.ones(2, 3), 1, iterations=-1)
