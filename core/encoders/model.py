@@ -19,7 +19,6 @@ import transformers
 from torch import Tensor, nn
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
-from core.encoders.families import FAMILIES, Family
 from core.encoders.packing import NO_TEXT, PackedBatch, Tokens, length_sorted_chunks, pack
 from core.encoders.partial import first_tokens_only, only_blocks, output_module
 from core.encoders.taps import (
@@ -34,6 +33,7 @@ from core.encoders.taps import (
 from core.encoders.tokenizer import Tokenizer, special_ids
 from core.errors import ConfigError, EncoderError, first_line, quote_value
 from core.messages import _
+from core.models.families import FAMILIES, Family
 from core.models.own_pooling import Pooling, pooling_of
 from core.models.source import LOADING_ERRORS, encoder_folder, has_safe_weights, read_shape
 

@@ -15,7 +15,7 @@ from typing import Any
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from core.encoders.families import Family
+from core.models.families import Family
 
 
 @contextmanager

@@ -16,8 +16,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from core.encoders.families import Family
 from core.encoders.packing import NO_TEXT, PackedBatch
+from core.models.families import Family
 from core.models.own_pooling import Pooling
 
 # (output of the embedding layer [R, T, H], owners [R, T], special [R, T] bool) → the modified output. Owners are text

@@ -1,4 +1,4 @@
-"""Model files: locating the files of an encoder or a translation model, and verifying them.
+"""Families of encoders, and model files: locating those of an encoder or a translation model, and verifying them.
 
 May import: errors, messages; never torch. Computing with a model belongs to encoders and views.
 """

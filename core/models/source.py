@@ -25,6 +25,7 @@ from safetensors import SafetensorError
 
 from core.errors import ConfigError, EncoderError, quote_value
 from core.messages import N_, Message, _
+from core.models.families import FAMILIES
 
 # The names of kinds of models in messages.
 ENCODER, TRANSLATION_MODEL = N_("Encoder"), N_("Translation model")
@@ -71,21 +72,6 @@ CONFIG_NAMES = {
     "positions": ("max_position_embeddings",),
     "vocabulary": ("vocab_size",),
 }
-MODEL_TYPES = (
-    "bert",
-    "roberta",
-    "xlm-roberta",
-    "camembert",
-    "distilbert",
-    "electra",
-    "mpnet",
-    "deberta",
-    "deberta-v2",
-)
-
-
-# Families whose positions begin after the padding index, so that the table's first entries belong to no token.
-POSITIONS_AFTER_PADDING = ("roberta", "xlm-roberta", "camembert", "mpnet")
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,17 +114,17 @@ def read_shape(path: Path, encoder_id: str) -> EncoderShape:
     try:
         config: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         model_type = config.get("model_type", "")
-        if model_type not in MODEL_TYPES:
+        if model_type not in tuple(FAMILIES):  # a damaged file may hold a list, which has no hash
             raise EncoderError(
                 "Encoder {name} is of the type {kind}, which is not supported: choose an encoder of one of the types "
                 "{names}.",
                 name=quote_value(encoder_id),
                 kind=quote_value(model_type),
-                names=tuple(MODEL_TYPES),
+                names=tuple(FAMILIES),
             )
         found = {field: next(config[n] for n in names if n in config) for field, names in CONFIG_NAMES.items()}
         sizes = {field: int(size) for field, size in found.items()}
-        if model_type in POSITIONS_AFTER_PADDING:
+        if FAMILIES[model_type].first_position == "after_padding":  # the table's first entries belong to no token
             sizes["positions"] -= int(config.get("pad_token_id", 1)) + 1
         return EncoderShape(model_type, **sizes)
     except (OSError, ValueError, TypeError, AttributeError, StopIteration, OverflowError, RecursionError) as error:

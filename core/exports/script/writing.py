@@ -14,11 +14,11 @@ from core import __version__
 from core.config import RunConfig, phase_steps
 from core.config.plan import Plan, plan_phase
 from core.config.run import without_folders
-from core.encoders.families import Family
 from core.encoders.model import Encoder, load_encoder
 from core.events import LOSS
 from core.exports.entry import file_stem
 from core.exports.script.sources import SourceError, Sources
+from core.models.families import Family
 from core.models.source import BUNDLED, BUNDLED_PACKAGE, BUNDLED_REPOSITORY, BUNDLED_REVISION, is_local
 from core.store import RunRecord, Store
 from core.tasks import TaskData

@@ -20,12 +20,12 @@ from safetensors.torch import load_file, save_file
 
 from core.artifacts.replay import open_replay, write_replay
 from core.config import RunConfig
-from core.encoders.families import FAMILIES
 from core.errors import StoreError
 from core.exports.entry import export_bytes, write_export
 from core.exports.model_card import ACTIVATIONS
 from core.exports.registry import EXPORTS
 from core.messages import in_language
+from core.models.families import FAMILIES
 from core.store import RunRecord, Store
 from core.weight_files import CHECKPOINT_NAME
 from tests.conftest import made_rows, write_csv

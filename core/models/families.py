@@ -10,24 +10,23 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from torch import Tensor
+# Tensors are Any here, because the server reads this table without importing torch.
+Head = Callable[[Any, Any], Any]
 
-Head = Callable[[Any, Tensor], Tensor]
 
-
-def _bert_head(model: Any, pooled: Tensor) -> Tensor:
+def _bert_head(model: Any, pooled: Any) -> Any:
     return model.classifier(model.dropout(model.bert.pooler(pooled.unsqueeze(1))))
 
 
-def _first_token_head(model: Any, pooled: Tensor) -> Tensor:
+def _first_token_head(model: Any, pooled: Any) -> Any:
     return model.classifier(pooled.unsqueeze(1))
 
 
-def _distilbert_head(model: Any, pooled: Tensor) -> Tensor:
+def _distilbert_head(model: Any, pooled: Any) -> Any:
     return model.classifier(model.dropout(model.pre_classifier(pooled).relu()))
 
 
-def _deberta_head(model: Any, pooled: Tensor) -> Tensor:
+def _deberta_head(model: Any, pooled: Any) -> Any:
     return model.classifier(model.dropout(model.pooler(pooled.unsqueeze(1))))
 
 
