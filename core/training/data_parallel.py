@@ -18,12 +18,11 @@ import torch
 from torch import Tensor, distributed
 from torch.nn import Parameter
 
-from core.encoders.taps import TokenViews
 from core.errors import TrainingError
 from core.training.checkpoints import random_states, restore_random_states
 from core.training.gradient_cache import GradientCache, propagate
 from core.training.gradients import SharedGradients
-from core.training.outputs import Outputs
+from core.training.outputs import Outputs, combine_outputs
 
 # Bytes of a seed. torch's seeds are signed 64-bit integers.
 SEED_BYTES = 7
@@ -77,11 +76,7 @@ class Ranks:
 
     def gather_outputs(self, own: Outputs, size: int) -> Outputs:
         """Gather the outputs of all processes for a batch of `size` texts, detached; equal on every process."""
-        tokens = {
-            layer: TokenViews(self._gather(views.vectors, size), self._gather(views.mask, size))
-            for layer, views in own.tokens.items()
-        }
-        return Outputs({layer: self._gather(vectors, size) for layer, vectors in own.pooled.items()}, tokens)
+        return combine_outputs(lambda part: self._gather(part, size), own)
 
     def _gather(self, own: Tensor, size: int) -> Tensor:
         """Gather [P, b, …] from every process and concatenate to [P, B, …]."""

@@ -31,27 +31,24 @@ class Outputs(NamedTuple):
         return [*self.pooled.values(), *(views.vectors for views in self.tokens.values())]
 
 
+def combine_outputs(combine: Callable[..., Tensor], *parts: Outputs) -> Outputs:
+    """Combine outputs with the same layers. `combine` takes one tensor of each part: of vectors, or of masks."""
+    first = parts[0]
+    tokens = {
+        layer: TokenViews(*(combine(*same) for same in zip(*(part.tokens[layer] for part in parts), strict=True)))
+        for layer in first.tokens
+    }
+    return Outputs({layer: combine(*(part.pooled[layer] for part in parts)) for layer in first.pooled}, tokens)
+
+
 def outputs_of(encoded: Encoded, passes: int) -> Outputs:
     """Split one encoder call over [P·B] texts by pass."""
-    pooled = {layer: vectors.unflatten(0, (passes, -1)) for layer, vectors in encoded.pooled.items()}
-    tokens = {
-        layer: TokenViews(views.vectors.unflatten(0, (passes, -1)), views.mask.unflatten(0, (passes, -1)))
-        for layer, views in encoded.tokens.items()
-    }
-    return Outputs(pooled, tokens)
+    return combine_outputs(lambda rows: rows.unflatten(0, (passes, -1)), Outputs(encoded.pooled, encoded.tokens))
 
 
 def concatenate_outputs(parts: Sequence[Outputs]) -> Outputs:
     """Concatenate the outputs of micro-batches along the texts."""
-    first = parts[0]
-    tokens = {
-        layer: TokenViews(
-            torch.cat([part.tokens[layer].vectors for part in parts], 1),
-            torch.cat([part.tokens[layer].mask for part in parts], 1),
-        )
-        for layer in first.tokens
-    }
-    return Outputs({layer: torch.cat([part.pooled[layer] for part in parts], 1) for layer in first.pooled}, tokens)
+    return combine_outputs(lambda *tensors: torch.cat(tensors, 1), *parts)
 
 
 def last_layers(encoder: Encoder, pooled: Sequence[Tensor]) -> tuple[LastLayer, ...]:

@@ -18,7 +18,7 @@ from core.config import Precision
 from core.config.plan import Pass, Plan, TermPlan
 from core.encoders.model import Encoder, Tokenizer
 from core.encoders.packing import Tokens
-from core.encoders.taps import EmbeddingChange, Taps, TokenViews
+from core.encoders.taps import EmbeddingChange, Taps
 from core.losses.evaluate import Mixed
 from core.registry import load
 from core.tasks import TaskData
@@ -27,7 +27,7 @@ from core.texts.eda import row_generator, stream
 from core.training.adversarial import arrange_gradients, embedding_gradients
 from core.training.data_parallel import Ranks, ShardedBatch
 from core.training.gradient_cache import GradientCache
-from core.training.outputs import Outputs, outputs_of
+from core.training.outputs import Outputs, combine_outputs, outputs_of
 from core.training.row_cache import RowCache
 from core.views.cutmix import CutTexts, cutmix
 from core.views.embedding import Embedded
@@ -105,7 +105,7 @@ class Passes:
         self._ranks = ranks
         self._taps = Taps(plan.layers, plan.tokens)
         self._start = frozen
-        self.kept_outputs: RowCache[tuple[Tensor, ...]] | None = None
+        self.kept_outputs: RowCache[Outputs] | None = None
         self.kept_states: RowCache[Tensor] | None = None
         # Each process encodes its own shard of a batch, unless all blocks are frozen.
         if plan.keeps_frozen(frozen, len(encoder.blocks), in_parts=micro_batch is not None or ranks is not None):
@@ -212,24 +212,19 @@ class Passes:
         with self._machine.autocast:
             return self._encoder.lower(self.inputs.plain(rows), self._start)
 
-    def _frozen_outputs(self, rows: Sequence[int]) -> list[tuple[Tensor, ...]]:
-        """Return each row's pooled vectors, then its token vectors and masks, in the order of the taps."""
+    def _frozen_outputs(self, rows: Sequence[int]) -> list[Outputs]:
+        """Return the outputs of each row, without axes of passes and texts."""
         with torch.no_grad(), self._machine.autocast:
             encoded = self._encoder.encode(self.inputs.plain(rows), self._taps)
-        columns = [*encoded.pooled.values()]
-        columns += [tensor for views in encoded.tokens.values() for tensor in views]
-        return [tuple(column[place].clone() for column in columns) for place in range(len(rows))]
+        found = Outputs(encoded.pooled, encoded.tokens)
+        return [combine_outputs(lambda of_rows, at=at: of_rows[at].clone(), found) for at in range(len(rows))]
 
-    def _from_kept_outputs(self, items: Sequence[tuple[Tensor, ...]]) -> Outputs:
+    def _from_kept_outputs(self, items: Sequence[Outputs]) -> Outputs:
         passes = len(self._plan.passes)
-        columns = iter(
-            torch.stack(column).expand(passes, *(-1,) * (column[0].ndim + 1)).clone()
-            for column in zip(*items, strict=True)
-        )
-        layers = self._taps.layers or (len(self._encoder.blocks),)
-        pooled = {layer: next(columns).requires_grad_() for layer in layers}
-        tokens = {layer: TokenViews(next(columns).requires_grad_(), next(columns)) for layer, _ in self._taps.tokens}
-        return Outputs(pooled, tokens)
+        outputs = combine_outputs(lambda *rows: torch.stack([torch.stack(rows)] * passes), *items)
+        for vectors in outputs.vectors:
+            vectors.requires_grad_()
+        return outputs
 
 
 class StepInputs:
