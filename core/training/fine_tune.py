@@ -20,7 +20,7 @@ from torch import Tensor
 from core.config import RunConfig
 from core.encoders.model import Encoder, Tokenizer
 from core.errors import StaleAttemptError, TrainingError
-from core.events import Checkpointed, Event, Finished, Frame, Notice, Started
+from core.events import Checkpointed, Event, Finished, Notice
 from core.messages import N_, _
 from core.tasks import TaskData
 from core.training.checkpoints import PROJECTIONS, WEIGHT, Checkpoints, TrainedModel, read_tensors, restore_weights
@@ -28,7 +28,7 @@ from core.training.data_parallel import Ranks
 from core.training.encode import encode, encoder_autocast, load_encoder_of
 from core.training.loop import Controls, train
 from core.training.untrained import VectorCache
-from core.weight_files import checkpoint_path, checkpoint_step, snapshot_path, snapshot_steps
+from core.weight_files import snapshot_path, snapshot_steps
 
 Predictions = NDArray[np.int64]
 Predict = Callable[[Mapping[str, Tensor]], Predictions]
@@ -54,9 +54,7 @@ def fine_tune(
         log: appends a line to the run's log.
     Raises: as `train`. If saving in half precision fails, the weights are saved in full precision instead.
     """
-    predictions: dict[int, Predictions] = {}
-    trained, started = TrainedModel(), None
-    wanted = {*(config.checkpoint.snapshot_steps or ()), config.steps}
+    trained = TrainedModel()
     for event in train(
         config,
         data,
@@ -69,30 +67,17 @@ def fine_tune(
         ranks=ranks,
         trained=trained,
     ):
-        if isinstance(event, Started):
-            started = event
-        elif isinstance(event, Frame) and event.step in wanted and started is not None:
-            predictions[event.step] = event.logits[: started.probe.held_out].argmax(1)
-        elif isinstance(event, Finished) and event.status == "finished" and started is not None:
-            # The probe holds the whole validation split, unless that is large.
-            whole = started.probe.held_out == len(data.validation)
-            known = predictions if whole else {}
-            yield _store_weights(checkpoints, config, data, started.device, known, trained, log)
+        if isinstance(event, Finished) and event.status == "finished":
+            yield _store_weights(checkpoints, config, data, trained, log)
         yield event
 
 
 def _store_weights(
-    checkpoints: Checkpoints,
-    config: RunConfig,
-    data: TaskData,
-    device: str,
-    known: Mapping[int, Predictions],
-    trained: TrainedModel,
-    log: Callable[[str], None],
+    checkpoints: Checkpoints, config: RunConfig, data: TaskData, trained: TrainedModel, log: Callable[[str], None]
 ) -> Checkpointed | Notice:
     """Save the last weights, in full precision if saving in half precision fails."""
     try:
-        for note in halve_weights(checkpoints, config, data, device, known, trained):
+        for note in halve_weights(checkpoints, config, data, trained):
             log(note)
     except StaleAttemptError:
         raise
@@ -106,14 +91,7 @@ def _store_weights(
     return Checkpointed(config.steps)
 
 
-def halve_weights(
-    checkpoints: Checkpoints,
-    config: RunConfig,
-    data: TaskData,
-    device: str,
-    known: Mapping[int, Predictions] | None = None,
-    trained: TrainedModel | None = None,
-) -> Iterator[str]:
+def halve_weights(checkpoints: Checkpoints, config: RunConfig, data: TaskData, trained: TrainedModel) -> Iterator[str]:
     """Save a finished run's last weights and snapshots in float16, file by file.
 
     A file keeps full precision if any prediction on the validation split would change. Both predictions are computed at
@@ -121,23 +99,16 @@ def halve_weights(
     them.
 
     Args:
-        device: device of the run, by its name in torch.
-        known: predictions of the run's frames for the whole validation split, by step. If the predictions in half
-            precision equal these, those in full precision need not be computed.
-        trained: the last weights, if they are not on disk yet, with the encoder that predicts.
+        trained: the last weights, which are not on disk yet, with the encoder that predicts.
     Yields: one sentence for each file that keeps full precision.
     Raises: TrainingError for weights that cannot be read or written; EncoderError if the encoder cannot be loaded.
     """
-    machine, known = torch.device(device), known or {}
+    machine = trained.encoder.model.device
     autocast = encoder_autocast(config.precision, machine)
-    if trained is not None:
-        predict = partial(_predictions, trained.encoder, trained.tokenizer, data, autocast)
-        yield from _write_weights(checkpoints, checkpoints.path, config.steps, trained.weights, predict, known)
+    predict = partial(_predictions, trained.encoder, trained.tokenizer, data, autocast)
+    yield from _write_weights(checkpoints, checkpoints.path, config.steps, trained.weights, predict)
     folder = checkpoints.folder
     files = {step: snapshot_path(folder, step) for step in snapshot_steps(folder) if step > 0}  # step 0 holds one layer
-    # If the disk was full, the checkpoint may be from an earlier step. It may hold adapters, so it is not changed.
-    if trained is None and checkpoint_step(folder) == config.steps:
-        files[config.steps] = checkpoint_path(folder)
     if files:
         # The encoder in memory has weights that earlier steps did not have, so a new one is loaded. An untrained
         # head is the first draw of the seed, as in the run.
@@ -146,7 +117,7 @@ def halve_weights(
             encoder, tokenizer = load_encoder_of(config.encoder, data.classes)
         predict = partial(_predictions, encoder.to(machine), tokenizer, data, autocast)
         for step, path in files.items():
-            yield from _write_weights(checkpoints, path, step, _weights(path), predict, known)
+            yield from _write_weights(checkpoints, path, step, _weights(path), predict)
 
 
 def to_half(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -161,17 +132,10 @@ def to_half(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def _write_weights(
-    checkpoints: Checkpoints,
-    path: Path,
-    step: int,
-    full: Mapping[str, Tensor],
-    predict: Predict,
-    known: Mapping[int, Predictions],
+    checkpoints: Checkpoints, path: Path, step: int, full: Mapping[str, Tensor], predict: Predict
 ) -> Iterator[str]:
     half = to_half(full)
-    predicted = predict(half)
-    same = step in known and np.array_equal(predicted, known[step])
-    if same or np.array_equal(predicted, predict(full)):
+    if np.array_equal(predict(half), predict(full)):
         checkpoints.write(path, step, half)
     else:
         checkpoints.write(path, step, full)

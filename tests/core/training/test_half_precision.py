@@ -26,19 +26,13 @@ from tests.core.training.test_probe import alone, loaded
 MORE: dict[str, Any] = {"checkpoint": {"snapshot_steps": [2, 4]}, "probe": {"frame_steps": [0, 2, 4, 8]}}
 
 
-KEPT: dict[str, dict[str, bytes]] = {}
-
-
-def finished(folder: Path, draft: RunConfig) -> tuple[RunConfig, TaskData, Checkpoints]:
-    """Return the files of a finished run. Each distinct draft is trained once."""
+def finished(folder: Path, draft: RunConfig) -> tuple[Checkpoints, RunConfig, TaskData, TrainedModel]:
+    """Return the files of a finished run, the last weights too, and the model in memory."""
     config, data = prepare(draft, gpu=False)
-    checkpoints, key = Checkpoints(folder), config.model_dump_json()
-    if key not in KEPT:
-        list(train(config, data, checkpoints=checkpoints))
-        KEPT[key] = {path.name: path.read_bytes() for path in folder.iterdir()}
-    for name, content in KEPT[key].items():
-        (folder / name).write_bytes(content)
-    return config, data, checkpoints
+    checkpoints, trained = Checkpoints(folder), TrainedModel()
+    list(train(config, data, checkpoints=checkpoints, trained=trained))
+    checkpoints.save(config.steps, trained.weights)
+    return checkpoints, config, data, trained
 
 
 def paths(folder: Path) -> list[Path]:
@@ -63,9 +57,9 @@ def logits(config: RunConfig, data: TaskData, path: Path) -> np.ndarray:
     ids=["all", "adapters"],
 )
 def test_weights_take_half_the_bytes_and_predict_the_same(draft: Draft, tmp_path: Path, phase: dict[str, Any]) -> None:
-    config, data, checkpoints = finished(tmp_path, draft(more=MORE, **phase))
+    checkpoints, config, data, trained = finished(tmp_path, draft(more=MORE, **phase))
     whole = {path: (path.stat().st_size, load_file(path), logits(config, data, path)) for path in paths(tmp_path)}
-    assert list(halve_weights(checkpoints, config, data, "cpu")) == []
+    assert list(halve_weights(checkpoints, config, data, trained)) == []
     for path, (size, tensors, before) in whole.items():
         halves = load_file(path)
         assert halves.keys() == tensors.keys()
@@ -80,33 +74,18 @@ def test_weights_take_half_the_bytes_and_predict_the_same(draft: Draft, tmp_path
 
 
 def test_a_file_stays_whole_where_a_prediction_would_change(draft: Draft, tmp_path: Path) -> None:
-    config, data, checkpoints = finished(tmp_path, draft(more=MORE))
-    path = checkpoint_path(tmp_path)
-    tensors = load_file(path)
+    checkpoints, config, data, trained = finished(tmp_path, draft(more=MORE))
+    path, tensors = checkpoint_path(tmp_path), trained.weights
     head = next(name for name, tensor in tensors.items() if name.startswith("weight/") and tensor.shape == (2,))
     matrix = next(name for name, tensor in tensors.items() if tensor.shape == (2, 16) and "classifier" in name)
     tensors[matrix] = tensors[matrix][:1].repeat(2, 1)
     tensors[head] = torch.tensor([1.0, 1.00001])  # equal in float16
     save_file(tensors, path, metadata={"step": str(config.steps)})
     assert (logits(config, data, path).argmax(1) == 1).all()
-    (said,) = halve_weights(checkpoints, config, data, "cpu")
+    (said,) = halve_weights(checkpoints, config, data, trained)
     assert said == "The weights of step 8 stay in full precision, because half precision would change predictions."
     assert all(torch.equal(now, tensors[name]) for name, now in load_file(path).items())
     assert {tensor.dtype for tensor in load_file(snapshot_path(tmp_path, 2)).values()} == {torch.float16}
-
-
-def test_predictions_that_the_frames_hold_are_not_computed_again(
-    draft: Draft, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    config, data, checkpoints = finished(tmp_path, draft(more=MORE))
-    known = {step: logits(config, data, path).argmax(1) for step, path in zip((2, 4, 8), paths(tmp_path), strict=True)}
-    known[4] = 1 - known[4]  # as rounding on another machine might give
-    computed: list[int] = []
-    encode = fine_tune.encode
-    monkeypatch.setattr(fine_tune, "encode", lambda *a, **k: computed.append(1) or encode(*a, **k))
-    assert list(halve_weights(checkpoints, config, data, "cpu", known)) == []
-    assert len(computed) == 4, "one for each file, and the full weights of the one whose frame says otherwise"
-    assert {load_file(path)[name].dtype for path in paths(tmp_path) for name in load_file(path)} == {torch.float16}
 
 
 def test_numbers_beyond_the_range_of_half_precision_stay_as_they_are() -> None:
@@ -128,26 +107,18 @@ def test_numbers_beyond_the_range_of_half_precision_stay_as_they_are() -> None:
 def test_projection_heads_are_dropped(draft: Draft, tmp_path: Path) -> None:
     terms = [{"loss": "cross_entropy", "weight": 0.5}, {"loss": "supcon", "weight": 0.5, "projection": "linear"}]
     objective = {"terms": terms}
-    config, data, checkpoints = finished(tmp_path, draft(more=MORE, objective=objective))
+    run = finished(tmp_path, draft(more=MORE, objective=objective))
     assert any("projections." in name for name in load_file(snapshot_path(tmp_path, 2)))
-    list(halve_weights(checkpoints, config, data, "cpu"))
+    list(halve_weights(*run))
     for path in paths(tmp_path):
         assert all(name.startswith("weight/model.") for name in load_file(path))
 
 
-def test_an_older_checkpoint_that_a_full_disk_left_is_not_touched(draft: Draft, tmp_path: Path) -> None:
-    config, data, checkpoints = finished(tmp_path, draft(more=MORE))
-    checkpoints.save(6, {"weight/of.an.adapter": torch.zeros(3), "random/cpu": torch.get_rng_state()})
-    before = checkpoint_path(tmp_path).read_bytes()
-    list(halve_weights(checkpoints, config, data, "cpu"))
-    assert checkpoint_path(tmp_path).read_bytes() == before
-
-
 def test_damaged_weights_raise_a_training_error(draft: Draft, tmp_path: Path) -> None:
-    config, data, checkpoints = finished(tmp_path, draft(more=MORE))
+    run = finished(tmp_path, draft(more=MORE))
     snapshot_path(tmp_path, 2).write_bytes(b"no weights")
     with pytest.raises(TrainingError, match=r"snapshot-0000002\.safetensors cannot be read"):
-        list(halve_weights(checkpoints, config, data, "cpu"))
+        list(halve_weights(*run))
 
 
 @pytest.mark.parametrize("part", ["last_blocks", "lora"])
@@ -157,19 +128,15 @@ def test_weights_in_memory_are_stored_as_those_of_a_file(
     """The file is written once, in half precision, and no encoder is loaded."""
     alone_weights = {"checkpoint": {"snapshot_steps": []}}
     config, data = prepare(draft(more=alone_weights, trainable={"part": part}), gpu=False)
-    stored = {}
-    for name in ("memory", "file"):
-        checkpoints, trained = Checkpoints(tmp_path / name), TrainedModel() if name == "memory" else None
-        list(train(config, data, checkpoints=checkpoints, trained=trained))
-        with monkeypatch.context() as patch:
-            if trained is not None:
-                assert trained.encoder is not None
-                assert checkpoint_step(checkpoints.folder) is None
-                patch.setattr(fine_tune, "load_encoder_of", lambda *_, **__: pytest.fail("it loaded an encoder"))
-            assert list(halve_weights(checkpoints, config, data, "cpu", None, trained)) == []
-        stored[name] = load_file(checkpoint_path(tmp_path / name))
-    assert stored["memory"].keys() == stored["file"].keys()
-    assert all(torch.equal(stored["memory"][part], stored["file"][part]) for part in stored["memory"])
+    memory, file, trained = Checkpoints(tmp_path / "memory"), Checkpoints(tmp_path / "file"), TrainedModel()
+    list(train(config, data, checkpoints=file))
+    list(train(config, data, checkpoints=memory, trained=trained))
+    assert checkpoint_step(memory.folder) is None
+    monkeypatch.setattr(fine_tune, "load_encoder_of", lambda *_, **__: pytest.fail("it loaded an encoder"))
+    assert list(halve_weights(memory, config, data, trained)) == []
+    stored, expected = load_file(memory.path), to_half(load_file(file.path))
+    assert stored.keys() == expected.keys()
+    assert all(torch.equal(stored[name], expected[name]) for name in stored)
 
 
 def test_with_snapshots_an_encoder_is_loaded(draft: Draft, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -179,7 +146,7 @@ def test_with_snapshots_an_encoder_is_loaded(draft: Draft, tmp_path: Path, monke
     list(train(config, data, checkpoints=checkpoints, trained=trained))
     load = fine_tune.load_encoder_of
     monkeypatch.setattr(fine_tune, "load_encoder_of", lambda one, classes: loads.append(one.id) or load(one, classes))
-    list(halve_weights(checkpoints, config, data, "cpu", None, trained))
+    list(halve_weights(checkpoints, config, data, trained))
     assert loads == [config.encoder.id]
 
 
