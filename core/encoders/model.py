@@ -182,9 +182,9 @@ class Encoder(PlainEncoder):
                 if the embeddings, the blocks up to `start` and modules shared by blocks are frozen.
         """
         taps = replace(taps, layers=taps.layers or (len(self.blocks),))
-        trunk = self.trunk if lower is None and change is None else None
-        if trunk is not None and taps.lowest > trunk.blocks:
-            lower, start = trunk.states(texts), trunk.blocks
+        lowest = min([*taps.layers, *dict(taps.tokens), *taps.attention])
+        if self.trunk is not None and lower is None and change is None and lowest > self.trunk.blocks:
+            lower, start = self.trunk.states(texts), self.trunk.blocks
         groups = self._groups(texts)
         parts = []
         for members in groups:

@@ -42,11 +42,6 @@ class Taps:
     tokens: tuple[tuple[int, int], ...] = ()
     attention: tuple[int, ...] = ()
 
-    @property
-    def lowest(self) -> int:
-        """The lowest named layer."""
-        return min([*self.layers, *(layer for layer, _ in self.tokens), *self.attention])
-
 
 class TokenViews(NamedTuple):
     """Outputs of a block at chosen tokens, the most attended first.

@@ -23,7 +23,7 @@ from core.encoders.model import Encoder, Tokenizer
 from core.errors import TrainingError
 from core.messages import N_
 from core.training.trainable import merge_adapters, merged_names, plain_name
-from core.weight_files import checkpoint_path, checkpoint_step, snapshot_path
+from core.weight_files import checkpoint_path, checkpoint_step
 
 # By default, saving takes at most this share of the time, with at least this pause between two checkpoints.
 SHARE_OF_TIME = 0.02
@@ -67,10 +67,6 @@ class Checkpoints:
         self.write(self.path, step, tensors)
         self._last = time.monotonic()
         self._cost_s = self._last - started
-
-    def save_snapshot(self, step: int, tensors: Mapping[str, Tensor]) -> None:
-        """Save a permanent copy next to the rolling checkpoint. Raises: TrainingError if the disk is full."""
-        self.write(snapshot_path(self.folder, step), step, tensors)
 
     def write(self, path: Path, step: int, tensors: Mapping[str, Tensor]) -> None:
         """Write one file of the folder atomically. Raises: TrainingError if it cannot be written."""

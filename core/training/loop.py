@@ -73,7 +73,7 @@ from core.training.untrained import (
     weights_fingerprint,
 )
 from core.training.view_agreement import view_agreement
-from core.weight_files import state_path
+from core.weight_files import snapshot_path, state_path
 
 # Maximum size of the state kept at a frame when all weights learn, and of all states of a run.
 STATE_BYTES_MAX, STATES_BYTES_MAX = 50 * 2**20, 200 * 2**20
@@ -547,8 +547,9 @@ class _Run:
         """
         assert self.checkpoints is not None
         names = self.learned | self._learning() if names is None else names
+        path = snapshot_path(self.checkpoints.folder, self.step)
         try:
-            self.checkpoints.save_snapshot(self.step, plain_weights(self.encoder, names))
+            self.checkpoints.write(path, self.step, plain_weights(self.encoder, names))
         except TrainingError as error:
             yield Notice(self.step, error.message)
 

@@ -70,10 +70,6 @@ class LinearProbe:
         log_p[:, self._known] = 0.0 if self._fitted is None else self._fitted.predict_log_proba(vectors)
         return np.maximum(log_p, LEAST_LOGIT).astype(np.float32)
 
-    def scores(self, vectors: FloatArray, labels: Sequence[int]) -> dict[str, float]:
-        """Compute the `classification_scores` of the probe, with the number of its `train_rows`."""
-        return probe_scores(self.logits(vectors), labels, self.rows)
-
 
 def probe_scores(logits: FloatArray, labels: Sequence[int], rows: int) -> dict[str, float]:
     """Compute the scores of a linear probe's logits.

@@ -30,7 +30,7 @@ from core.tasks import TaskData
 from core.tasks.batches import make_sampler
 from core.tasks.dataset import Input, Split
 from core.training.encode import encode
-from core.training.scores import LinearProbe, similarity_scores
+from core.training.scores import LinearProbe, probe_scores, similarity_scores
 
 # Pooled vectors and [CLS] attention, by name.
 Vectors = Mapping[str, NDArray[Any]]
@@ -242,7 +242,7 @@ class Baseline:
 
     @staticmethod
     def _scores(probe: LinearProbe, vectors: FloatArray, split: Split) -> dict[str, float]:
-        return probe.scores(vectors, split.labels) | similarity_scores(vectors, split)
+        return probe_scores(probe.logits(vectors), split.labels, probe.rows) | similarity_scores(vectors, split)
 
     def encode_remaining(self) -> Iterator[Evaluation | Predictions]:
         """Encode all remaining texts at the end of a run that was too short, and yield the scores."""
