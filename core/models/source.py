@@ -146,10 +146,7 @@ def encoder_folder(encoder_id: str) -> Path:
         folder = folder or _snapshot(BUNDLED_REPOSITORY, list(BUNDLED_SHA256), BUNDLED_REVISION)
         verify(folder, BUNDLED_SHA256)
         return folder
-    local = local_folder(encoder_id)
-    if local:
-        return local
-    return _fetched(encoder_id, SMALL_FILES, lambda small: read_shape(small / "config.json", encoder_id))
+    return model_folder(encoder_id, check=lambda folder: read_shape(folder / "config.json", encoder_id))
 
 
 def tokenizer_folder(encoder_id: str) -> Path:
@@ -185,12 +182,14 @@ def tokenizer_file(encoder_id: str) -> Path | None:
 
 
 def model_folder(
-    name: str, *, what: str, check: Callable[[Path], object], small_files: Sequence[str] = SMALL_FILES
+    name: str, *, what: str = ENCODER, check: Callable[[Path], object], small_files: Sequence[str] = SMALL_FILES
 ) -> Path:
-    """Return the folder of a model that is not an encoder: local, or fetched from the Hub by name.
+    """Return the folder of a model: local, or fetched from the Hub by name.
+
+    It is fetched with safetensors weights if there are any, else with the .bin files.
 
     Args:
-        what: kind of the model in messages, e.g. "Translation model", marked with `N_`.
+        what: kind of the model in messages, marked with `N_`.
         check: receives the folder before any weights are fetched, and raises EncoderError to reject it.
         small_files: patterns of the files besides the weights.
     Raises: EncoderError if it cannot be fetched, ConfigError for an invalid name.
@@ -199,7 +198,20 @@ def model_folder(
     if local:
         check(local)
         return local
-    return _fetched(name, small_files, check, what)
+    check(_snapshot(name, small_files, what=what))
+    folder = _snapshot(name, [*small_files, SAFE_WEIGHTS], what=what)
+    if not has_safe_weights(folder):
+        folder = _snapshot(name, [*small_files, TORCH_WEIGHTS], what=what)
+    if not has_safe_weights(folder) and not list(folder.glob(TORCH_WEIGHTS)):
+        # Without a network, the client returns what it has cached, perhaps only the config file.
+        if not hub_answers():
+            raise EncoderError(_not_here(name, what))
+        raise EncoderError(
+            "{what} {name} has no weights in safetensors or torch format: choose another.",
+            what=Message(what),
+            name=quote_value(name),
+        )
+    return folder
 
 
 def is_available(name: str, what: str) -> bool:
@@ -220,24 +232,6 @@ def is_available(name: str, what: str) -> bool:
     except LocalEntryNotFoundError:
         return hub_answers()
     return has_safe_weights(folder) or any(folder.glob(TORCH_WEIGHTS)) or hub_answers()
-
-
-def _fetched(name: str, small_files: Sequence[str], check: Callable[[Path], object], what: str = ENCODER) -> Path:
-    """Fetch a repository, with safetensors weights if there are any, else with the .bin files."""
-    check(_snapshot(name, small_files, what=what))
-    folder = _snapshot(name, [*small_files, SAFE_WEIGHTS], what=what)
-    if not has_safe_weights(folder):
-        folder = _snapshot(name, [*small_files, TORCH_WEIGHTS], what=what)
-    if not has_safe_weights(folder) and not list(folder.glob(TORCH_WEIGHTS)):
-        # Without a network, the client returns what it has cached, perhaps only the config file.
-        if not hub_answers():
-            raise EncoderError(_not_here(name, what))
-        raise EncoderError(
-            "{what} {name} has no weights in safetensors or torch format: choose another.",
-            what=Message(what),
-            name=quote_value(name),
-        )
-    return folder
 
 
 def verify(folder: Path, published: Mapping[str, str]) -> None:
