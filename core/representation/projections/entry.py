@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from core.errors import ConfigError
 from core.messages import N_, join_list
@@ -40,18 +40,10 @@ class PreviousMap:
     points: Points
 
 
-class Fit(Protocol):
-    """Fit embeddings [N, H] → [N, D], starting from the previous map if there is one."""
-
-    def __call__(
-        self, embeddings: Array, dims: int, settings: Mapping[str, Value], seed: int, before: PreviousMap | None
-    ) -> Points: ...
-
-
-class Onto(Protocol):
-    """Place embeddings [M, H] → [M, D] on the map of a reference frame."""
-
-    def __call__(self, embeddings: Array, reference: PreviousMap, settings: Mapping[str, Value]) -> Points: ...
+# (embeddings [N, H], D, settings, seed, the previous map if there is one) → [N, D]
+Fit = Callable[[Array, int, Mapping[str, Value], int, PreviousMap | None], Points]
+# (embeddings [M, H], the reference frame, settings) → [M, D]
+Onto = Callable[[Array, PreviousMap, Mapping[str, Value]], Points]
 
 
 @dataclass(frozen=True, slots=True)
