@@ -8,9 +8,10 @@ import torch
 from torch import Tensor
 
 from core.catalogue.loss_entry import Settings
-from core.losses.arguments import check_not_negative, check_positive, mean_of, to_full_precision, unit_rows
+from core.losses.arguments import check_not_negative, mean_of, unit_rows
 from core.losses.evaluate import ReferenceLines, TermInput
 from core.losses.forces import Candidates
+from core.losses.supcon import as_views, check_features
 from core.parameters import number
 
 
@@ -28,14 +29,10 @@ def sincere_loss(features: Tensor, labels: Tensor, *, temperature: float = 0.07,
     Edge: a batch without positives gives 0 with the graph attached.
     Source: Feeney & Hughes 2023, arXiv:2309.14277; ε: Barbano et al. 2023, arXiv:2211.05568.
     """
-    if features.ndim not in (2, 3):
-        raise ValueError(f"features of shape {tuple(features.shape)}: expected [N, d] or [N, V, d]")
-    if labels.numel() != features.shape[0]:
-        raise ValueError(f"labels of shape {tuple(labels.shape)}: expected [{features.shape[0]}], one per example")
-    check_positive("temperature", temperature)
+    check_features(features, labels, temperature)
     check_not_negative("epsilon", epsilon)
     with torch.autocast(features.device.type, enabled=False):
-        views = to_full_precision(features.unsqueeze(1) if features.ndim == 2 else features)
+        views = as_views(features)
         z = unit_rows(views.flatten(0, 1))  # [M, d], M = N·V
         classes = labels.reshape(-1).to(z.device).repeat_interleave(views.shape[1])
         same = classes.unsqueeze(1) == classes.unsqueeze(0)

@@ -70,7 +70,7 @@ def supcon_loss(
         does not store the matrix of all pairs (`blockwise`); its gradient cannot be differentiated again.
     Source: Khosla et al. 2020, eq. 2–3, arXiv:2004.11362; the queue: He et al. 2020, arXiv:1911.05722.
     """
-    _check(features, labels, temperature, mask, view_mask, queue)
+    check_features(features, labels, temperature, mask, view_mask, queue)
     if left_out is not None:
         check_shape("left_out", left_out, (features.shape[0],) * 2)
     if base_temperature is not None:
@@ -83,7 +83,7 @@ def supcon_loss(
             "supcon_loss without normalisation: gradients grow with the vectors and can explode", stacklevel=2
         )
     with torch.autocast(features.device.type, enabled=False):
-        views = _as_views(features)  # [N, V, d]
+        views = as_views(features)  # [N, V, d]
         n, v, _ = views.shape
         # Indices n·V + v of the views that are not missing, [M], M = N·V less the missing views.
         place = torch.arange(n * v, device=views.device)
@@ -168,10 +168,10 @@ def contrastive_coefficients(
     Raises: ValueError as in `supcon_loss`.
     Source: Khosla et al. 2020, eq. 4–6, arXiv:2004.11362.
     """
-    _check(features, labels, temperature)
+    check_features(features, labels, temperature)
     check_choice("variant", variant, ("out", "in"))
     with torch.autocast(features.device.type, enabled=False):
-        views = _as_views(features)
+        views = as_views(features)
         z = unit_rows(views.flatten(0, 1))
         logits = z @ z.T / temperature
         classes = labels.reshape(-1).to(z.device).repeat_interleave(views.shape[1])
@@ -194,7 +194,7 @@ def _softmax_over(logits: Tensor, allowed: Tensor) -> Tensor:
     return masked.softmax(1) * allowed
 
 
-def _as_views(features: Tensor) -> Tensor:
+def as_views(features: Tensor) -> Tensor:
     return to_full_precision(features.unsqueeze(1) if features.ndim == 2 else features)
 
 
@@ -211,7 +211,7 @@ def _equal(rows: Tensor, columns: Tensor) -> Tensor:
     return rows.unsqueeze(1) == columns
 
 
-def _check(
+def check_features(
     features: Tensor,
     labels: Tensor | None,
     temperature: float,
