@@ -14,7 +14,7 @@ import logging
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
@@ -42,14 +42,6 @@ ROWS_MAX = 20_000
 TEXTS_AT_ONCE = 16
 
 
-class VectorCache(Protocol):
-    """A cache of arrays by key; a dict is one."""
-
-    def get(self, key: str, /) -> Vectors | None: ...
-
-    def __setitem__(self, key: str, vectors: Vectors, /) -> None: ...
-
-
 class FolderCache:
     """A cache with one safetensors file per key, limited to the newest files. A damaged file counts as absent."""
 
@@ -75,6 +67,9 @@ class FolderCache:
         except (OSError, SafetensorError) as error:
             # Without the cache a run only takes a few seconds longer.
             logging.getLogger(__name__).warning("vectors could not be cached: %s", error)
+
+
+VectorCache = dict[str, Vectors] | FolderCache
 
 
 def candidate_rows(rows: int) -> list[int]:
