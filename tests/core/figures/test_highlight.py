@@ -303,5 +303,3 @@ class TestBeforeAndAfter:
         for block, weights in ((before, self.BEFORE), (after, self.AFTER)):
             shades = [span.attributes["style"].split(";")[0] for span in block.spans]
             assert shades == [f"background:{background(weight, 0.8)}" for weight in weights]
-
-

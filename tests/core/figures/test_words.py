@@ -124,7 +124,6 @@ class TestTopWords:
         assert "pattern" not in after["marker"]
 
 
-
 class TestAttentionAgainstEffect:
     def test_a_point_is_a_word_and_its_sign_has_a_symbol(self) -> None:
         figure = attention_against_effect_figure(
