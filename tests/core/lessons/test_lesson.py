@@ -85,8 +85,6 @@ def test_a_file_is_parts_of_blocks_in_their_order(tmp_path: Path) -> None:
         ("---\ntitle", "title", "is no lesson"),
         ("minutes: 3", "minutes: 30", "minutes"),
         ("page: explore", "page: nothing", "page"),
-        ("run: ce, score", "run: nothing, score", "choose one of ce-scl"),
-        ("score: accuracy", "vectors: nothing", "choose one of"),
         ("{{ one }}", "{{ other }}", "other"),
         ("{{ one }}", "{{ one", "text"),
         ("{{ one }}", "{{ one.__class__.mro() }}{% for a in b %}{% endfor %}", "b"),

@@ -12,7 +12,6 @@ import torch
 
 from core.artifacts.frame_loss import batch_rows
 from core.config.fields import build
-from core.errors import PlaygroundError
 from core.experiments.design import parse_design
 from core.lab.choices import Stage
 from core.lab.layouts import start_of
@@ -192,26 +191,6 @@ def test_a_cell_is_the_mean_of_its_runs(store: Store) -> None:
     for code in ("en", "zh"):  # checks compare it with the answers in the lesson's file
         with in_language(code):
             assert of(store, **asked, of="verdict") == "no difference shown"
-
-
-@pytest.mark.parametrize(
-    ("fields", "sentence"),
-    [
-        ({}, "name a run, an experiment or settings of the loss lab"),
-        ({"run": "ce", "lab": {"loss": "out"}}, "name a run, an experiment or settings of the loss lab"),
-        ({"run": "ce"}, "give one of step, score"),
-        ({"run": "ce", "step": "loss", "score": "accuracy"}, "give one of step, score"),
-        ({"run": "nothing", "step": "loss"}, "choose one of ce-scl"),
-        ({"experiment": "nothing"}, "choose one of few-shot"),
-        ({"experiment": "few-shot", "of": "nothing"}, "choose one of mean"),
-        ({"run": "ce", "vectors": "alignment", "at": 3}, "no frame at step 3"),
-        ({"experiment": "few-shot", "cell": {"Rows": "20"}}, "no Rows 20"),
-        ({"experiment": "few-shot", "cell": {"Objective": "CE"}}, "no cell"),
-    ],
-)
-def test_what_cannot_be_read_is_one_sentence(store: Store, fields: dict[str, object], sentence: str) -> None:
-    with pytest.raises(PlaygroundError, match=sentence):
-        of(store, **fields)
 
 
 @each(
