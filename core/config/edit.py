@@ -346,15 +346,10 @@ def twin(config: RunConfig, path: str, value: Any, *, name: str = "") -> RunConf
     given["changes"] = [change.model_dump() | undone for change in config.changes]
     if replaced:
         value = single_objective(value)
-    if names[-2:] == ["objective", "lambda"]:
-        number, last = names[1], len(config.phases) - 1
-        if len(names) != 4 or not number.isdecimal() or int(number) > last:
-            raise ConfigError(
-                "setting", path, "give phases.NUMBER.objective.lambda, with a number from 0 to {last}.", last=last
-            )
-        objective = config.phases[int(number)].objective
-        names, value = names[:-1], objective.with_knob(LAMBDA, value).model_dump(mode="json")
-    put(given, ".".join(names), value)
+    if (phase := _phase_of_lambda(path)) is not None:
+        put_lambda(given["phases"], value, phase)
+    else:
+        put(given, path, value)
     # Drop values of the original that do not hold for its twin.
     task, probe = given["task"], given["probe"]
     if path == SEED or (path.startswith("task.") and path != "task.sampler"):
