@@ -76,20 +76,6 @@ class LabLoss:
         return _("{loss}, summed", loss=label) if self.fixed.get("reduction") == "sum" else label
 
     @property
-    def on_vectors(self) -> bool:
-        """True if the loss compares vectors and can be mixed with cross-entropy."""
-        return self.entry.contrastive
-
-    @property
-    def views(self) -> int:
-        """Number of vectors per text."""
-        return self.entry.views[0]
-
-    @property
-    def has_temperature(self) -> bool:
-        return "temperature" in self.entry.defaults
-
-    @property
     def extra(self) -> Parameter | None:
         """The knob besides τ, such as α, if any."""
         knobs = [p for p in self.entry.parameters if p.knob and p.slider and p.name not in ("temperature", *self.fixed)]
@@ -113,9 +99,9 @@ def loss_names(space: Space) -> list[str]:
     """
     losses = lab_losses()
     if space == "simplex":
-        found = [name for name, loss in losses.items() if not loss.on_vectors]
+        found = [name for name, loss in losses.items() if not loss.entry.contrastive]
     else:
-        found = [name for name, loss in losses.items() if loss.on_vectors or loss.views == 1]
+        found = [name for name, loss in losses.items() if loss.entry.contrastive or loss.entry.views[0] == 1]
     # Cross-entropy comes last: the other losses are mixed with it.
     return sorted(found, key=lambda name: losses[name].entry.extras)
 
@@ -158,12 +144,12 @@ class Setting(Section):
     @property
     def share(self) -> float:
         """Weight λ of the loss; 1 if it is not mixed."""
-        return self.weight if self.lab_loss.on_vectors else 1.0
+        return self.weight if self.lab_loss.entry.contrastive else 1.0
 
     @property
     def has_classifier(self) -> bool:
         """True if class vectors turn points into logits."""
-        return not self.lab_loss.on_vectors or self.share < 1
+        return not self.lab_loss.entry.contrastive or self.share < 1
 
 
 class Move(Section):
@@ -226,7 +212,7 @@ def loss_settings(setting: Setting, space: Space) -> dict[str, Any]:
     """Return all settings of the selected loss, in the form its functions take."""
     known = setting.lab_loss
     found: dict[str, Any] = {**known.entry.defaults, **known.fixed}
-    if known.has_temperature:
+    if "temperature" in found:
         found["temperature"] = setting.temperature
     if known.extra is not None and setting.extra is not None:
         found[known.extra.name] = setting.extra

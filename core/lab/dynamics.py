@@ -97,7 +97,7 @@ class Trajectory:
 def first_vectors(stage: Stage, setting: Setting, start: Start | None = None) -> Vectors:
     """Return the start of a stage for a setting: one view of each text, or both."""
     start = start or start_of(stage)
-    views = setting.lab_loss.views
+    views = setting.lab_loss.entry.views[0]
     return Vectors(start.vectors[:, :views], start.class_vectors)
 
 
@@ -201,14 +201,14 @@ class _Scene:
 
     def lines(self) -> tuple[float | None, float | None]:
         """Return the collapse line and the bound of the loss, without mixed-in cross-entropy."""
-        known = self.setting.lab_loss
-        if not known.on_vectors:
+        entry = self.setting.lab_loss.entry
+        if not entry.contrastive:
             # The best constant prediction is the class frequencies.
             shares = torch.bincount(self.labels).double() / len(self.labels)
             return float(torch.special.entr(shares).sum()), None
-        n, views = len(self.labels), known.views
+        n, views = len(self.labels), entry.views[0]
         given = TermInput(layers=(Contrasted(torch.zeros(n, views, width(self.stage), dtype=torch.float64)),))
-        found = reference_lines(known.entry.name, given, self.labels, loss_settings(self.setting, self.stage.space))
+        found = reference_lines(entry.name, given, self.labels, loss_settings(self.setting, self.stage.space))
         if found is None:
             return None, None
         return float(found.collapse), None if found.bound is None else float(found.bound)
@@ -226,10 +226,11 @@ def pulls_on(
         pulls of texts.
     """
     found: list[Pull] = []
-    if setting.lab_loss.on_vectors and setting.share > 0:
+    contrastive = setting.lab_loss.entry.contrastive
+    if contrastive and setting.share > 0:
         found += _by_texts(anchor, stage, setting, points, labels)
     if class_vectors is not None:
-        share = 1 - setting.share if setting.lab_loss.on_vectors else 1.0
+        share = 1 - setting.share if contrastive else 1.0
         with torch.no_grad():
             p = (class_vectors @ points[anchor, 0]).softmax(0)
         # The coefficients of cross-entropy are the probabilities, minus 1 for the own class.
@@ -242,9 +243,10 @@ def pulls_on(
 
 
 def _by_texts(anchor: int, stage: Stage, setting: Setting, points: Tensor, labels: Tensor) -> list[Pull]:
-    if setting.lab_loss.entry.forces is None:
+    entry = setting.lab_loss.entry
+    if entry.forces is None:
         return []
-    law = ForceLaw(setting.lab_loss.entry, loss_settings(setting, stage.space), setting.lab_loss.views)
+    law = ForceLaw(entry, loss_settings(setting, stage.space), entry.views[0])
     n, v, _ = points.shape
     texts, views = torch.arange(n).repeat_interleave(v), torch.arange(v).repeat(n)  # [M], M = N·V
     # The anchor is the first view of its text.

@@ -100,8 +100,8 @@ def _view(stage: Stage, shown: _LabState) -> None:
         name: {
             "label": loss.label,
             "symbol": loss.entry.symbol,
-            "on_vectors": loss.on_vectors,
-            "has_temperature": loss.has_temperature,
+            "on_vectors": loss.entry.contrastive,
+            "has_temperature": "temperature" in loss.entry.defaults,
             "extra": loss.extra
             and {
                 "label": _(loss.extra.label),

@@ -35,7 +35,7 @@ def loss_by_loops(stage: Stage, setting: Setting, points: np.ndarray, class_vect
     """Compute (1 − λ)·CE + λ·loss pair by pair. Vectors [N, V, d]."""
     labels = start_of(stage).labels
     n, views, _ = points.shape
-    weight = setting.weight if setting.lab_loss.on_vectors else 1.0
+    weight = setting.weight if setting.lab_loss.entry.contrastive else 1.0
     tau = setting.temperature
 
     def log_p(logits: list[float], at: int) -> float:

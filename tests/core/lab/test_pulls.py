@@ -61,7 +61,7 @@ def test_they_sum_to_the_gradient_of_the_anchors_loss(
     class_vectors = torch.tensor(vectors.class_vectors)
     z = points[anchor, 0].clone().requires_grad_()
     ce = torch.nn.functional.cross_entropy(class_vectors @ z, torch.tensor(start_of(stage).labels[anchor]))
-    share = weight if setting.lab_loss.on_vectors else 0.0
+    share = weight if setting.lab_loss.entry.contrastive else 0.0
     total = (1 - share) * ce + (share * anchor_loss(stage, setting, z, points, anchor) if share else 0.0)
     (gradient,) = torch.autograd.grad(total, z)
     summed = sum(
