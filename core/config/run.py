@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_left
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from itertools import accumulate
 from pathlib import PureWindowsPath
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
+from core.catalogue.views import VIEWS, ViewEntry
 from core.config.fields import Section, build, not_json, setting
-from core.config.objective import ObjectiveConfig, TermConfig, ViewConfig
+from core.config.objective import ObjectiveConfig
 from core.config.sections import (
     CheckpointConfig,
     EncoderConfig,
@@ -397,43 +398,27 @@ def with_paths(config: RunConfig, file: Callable[[str], str], model: Callable[[s
         file: maps the path of a file.
         model: maps the name of a model.
     """
-
-    def of_view(view: ViewConfig) -> ViewConfig:
-        return view.model_copy(update={name: model(str(view.parameters[name])) for name in _model_parameters(view)})
-
-    def of_term(term: TermConfig) -> TermConfig:
-        return term.model_copy(update={"views": tuple(map(of_view, term.views))})
-
-    def of_objective(objective: ObjectiveConfig | None) -> ObjectiveConfig | None:
-        return objective and objective.model_copy(update={"terms": tuple(map(of_term, objective.terms))})
-
-    def in_each(parts: Iterable[PhaseConfig | Change]) -> tuple[PhaseConfig | Change, ...]:
-        return tuple(part.model_copy(update={"objective": of_objective(part.objective)}) for part in parts)
-
-    task = config.task
-    changed = {
-        "path": None if task.path is None else file(task.path),
-        "test_path": None if task.test_path is None else file(task.test_path),
-        "translators": tuple(map(model, task.translators)),
-    }
-    return config.model_copy(
-        update={
-            "task": task.model_copy(update=changed),
-            "encoder": config.encoder.model_copy(update={"id": model(config.encoder.id)}),
-            "phases": in_each(config.phases),
-            "changes": in_each(config.changes),
-        }
-    )
+    given = config.model_dump(mode="json")
+    task, encoder = given["task"], given["encoder"]
+    for name in ("path", "test_path"):
+        task[name] = task[name] and file(task[name])
+    task["translators"] = list(map(model, task["translators"]))
+    encoder["id"] = model(encoder["id"])
+    objectives = [part["objective"] for part in (*given["phases"], *given.get("changes", ()))]
+    for term in (term for objective in objectives if objective for term in objective["terms"]):
+        for view in term["views"]:
+            view |= {name: model(view[name]) for name in _model_parameters(VIEWS.entry(view["view"]))}
+    return parse_config(given)
 
 
 def _view_models(config: RunConfig) -> list[tuple[str, str]]:
     """Return the models of all views, each with its parameter."""
     views = [view for objective in config.objectives for term in objective.terms for view in term.views]
-    return [(name, str(view.parameters[name])) for view in views for name in _model_parameters(view)]
+    return [(name, str(view.parameters[name])) for view in views for name in _model_parameters(view.entry)]
 
 
-def _model_parameters(view: ViewConfig) -> list[str]:
-    return [one.name for one in view.entry.parameters if one.kind == "name" and view.entry.by_model]
+def _model_parameters(view: ViewEntry) -> list[str]:
+    return [one.name for one in view.parameters if one.kind == "name" and view.by_model]
 
 
 def _last(path: str) -> str:
