@@ -6,5 +6,3 @@ May import: errors, parameters, quantities. Code that reads a run, or stores res
 from __future__ import annotations
 
 from core.representation.metrics import representation_metrics
-
-__all__ = ["representation_metrics"]

@@ -9,22 +9,3 @@ from core.store.experiment_table import Experiment, ExperimentRun, ExperimentTab
 from core.store.library import LibraryTask, TaskLibrary
 from core.store.records import Discarded, Liveness, RunRecord, RunSummary, Status, UnreadableRun, Waiting
 from core.store.store import Store, default_folder, rows_path
-
-__all__ = [
-    "UNDO_S",
-    "Discarded",
-    "Experiment",
-    "ExperimentRun",
-    "ExperimentTable",
-    "LibraryTask",
-    "Liveness",
-    "RunRecord",
-    "RunSummary",
-    "Status",
-    "Store",
-    "TaskLibrary",
-    "UnreadableRun",
-    "Waiting",
-    "default_folder",
-    "rows_path",
-]

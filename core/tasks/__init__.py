@@ -6,5 +6,3 @@ May import: config, errors, models, quantities, settings, texts; never torch. Tr
 from core.tasks.dataset import Split, TaskData
 from core.tasks.load import load_task
 from core.tasks.registry import TASKS, TaskEntry, task_entry
-
-__all__ = ["TASKS", "Split", "TaskData", "TaskEntry", "load_task", "task_entry"]

@@ -9,17 +9,3 @@ from core.workers.engine import Engine, LocalEngine, build_engine
 from core.workers.job_kinds import KINDS, PRELOADED, WARM, Progress
 from core.workers.job_worker import Cancelled, carry_out
 from core.workers.jobs import Jobs
-
-__all__ = [
-    "KINDS",
-    "PRELOADED",
-    "WARM",
-    "Cancelled",
-    "Engine",
-    "JobRecord",
-    "Jobs",
-    "LocalEngine",
-    "Progress",
-    "build_engine",
-    "carry_out",
-]

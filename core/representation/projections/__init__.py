@@ -10,18 +10,3 @@ from core.representation.projections.entry import (
 )
 from core.representation.projections.pca import pca_map
 from core.representation.projections.sequence import Placed, keyframes, map_frames, place_new
-
-__all__ = [
-    "PROJECTIONS",
-    "MapSpec",
-    "Placed",
-    "Points",
-    "Projection",
-    "align",
-    "keyframes",
-    "library_projections",
-    "map_frames",
-    "pca_map",
-    "place_new",
-    "stable_projections",
-]
