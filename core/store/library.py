@@ -132,9 +132,9 @@ class TaskLibrary:
             )
         return found[0]
 
-    def name(self, task_id: str) -> str:
-        """Return a task's name. Raises: TaskError for an unknown id."""
-        return self.task(task_id).name
+    def named_rows(self, task_id: str) -> tuple[Rows, str]:
+        """Read a task's rows, with its name. Raises: TaskError for an unknown id or a damaged file."""
+        return self.rows(task_id), self.task(task_id).name
 
     def with_current_name(self, task: TaskConfig) -> TaskConfig:
         """Return a task's config with the current name of the task; unchanged if the library lacks the task."""

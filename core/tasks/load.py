@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Literal
 
 from core.config import FILE_TASK, ReadingConfig, TaskConfig
 from core.errors import ConfigError, TaskError, quote_value
@@ -43,45 +43,35 @@ TOO_FEW = {
 Stamp = tuple[int, int]
 
 
-class Library(Protocol):
-    """The methods of the task library (`core.store.TaskLibrary`) that loading needs."""
-
-    def name(self, task_id: str) -> str:
-        """Return the name of a task. Raises: TaskError if there is no such task."""
-        ...
-
-    def rows(self, task_id: str) -> Rows:
-        """Return the rows of a task. Raises: TaskError if there is no such task, or its file is damaged."""
-        ...
-
-
 # The rows of each file, and the source and number of used rows of each file that is used only in part.
 FileRows = tuple[Rows, tuple[tuple[Source, int], ...]]
 ReadFiles = Callable[[tuple[Path, ...], ReadingConfig, tuple[str, ...]], FileRows]
+# The rows and the name of an added task, by its id.
+ReadOwn = Callable[[str], tuple[Rows, str]]
 
 
-def load_task(config: TaskConfig, seed: int, library: Library | None = None, read: ReadFiles | None = None) -> TaskData:
+def load_task(config: TaskConfig, seed: int, own: ReadOwn | None = None, read: ReadFiles | None = None) -> TaskData:
     """Read, check and split a task. `seed` affects the few-shot sample and the noise only.
 
     The validation split is in stratified order, so that its first rows serve as the probe set. Files are cached in
     memory and read again after a change.
 
     Args:
-        library: holds added tasks; not needed for bundled tasks and files.
+        own: reads added tasks (`core.store.TaskLibrary.named_rows`); not needed for bundled tasks and files.
         read: reads files; the default, `read_rows_of`, reads them in this process.
     Raises: TaskError or ConfigError naming file, line or field, value and remedy.
     """
     if is_own(config.id):
-        if library is None:
+        if own is None:
             raise TaskError(
                 "Task {id} is in the library of a runs folder, but no runs folder is open.", id=quote_value(config.id)
             )
         if config.test_path:
             raise ConfigError("test_path", config.test_path, "a task of the library has its own rows; leave it out.")
-        return _load(config, seed, library.name(config.id), IdentityKey(library.rows(config.id)))
+        return _load(*own(config.id), config, seed)
     name, files = _files(config)
     rows, used = _read(read or read_rows_of, files, tuple(map(file_stamp, files)), config.reading, config.drop)
-    data = _load(config, seed, name, IdentityKey(rows))
+    data = _load(rows, name, config, seed)
     notes = [
         Message("{source}, {used:,} of them used.", source=source.sentence, used=count)
         if count < source.rows
@@ -110,19 +100,6 @@ def _files(config: TaskConfig) -> tuple[str, tuple[Path, ...]]:
                 "File {name} is not a full path: give one, such as /data/reviews.csv.", name=quote_value(str(file))
             )
     return name, files
-
-
-class IdentityKey:
-    """Rows as a cache key, compared by identity: comparing their content would take long."""
-
-    def __init__(self, rows: Rows) -> None:
-        self.rows = rows
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, IdentityKey) and other.rows is self.rows
-
-    def __hash__(self) -> int:
-        return id(self.rows)
 
 
 @lru_cache(maxsize=4)
@@ -233,15 +210,10 @@ def join_rows(parts: Sequence[Rows], names: Sequence[str]) -> Rows:
     return Rows(train.texts + test.texts, train.labels + test.labels, seconds, (*learned, *held), train.kind)
 
 
-@lru_cache(maxsize=8)
-def _load(config: TaskConfig, seed: int, name: str, fixed: IdentityKey) -> TaskData:
-    return split_rows(fixed.rows, name, config, seed)
-
-
 def split_rows(rows: Rows, name: str, config: TaskConfig | None = None, seed: int = 0) -> TaskData:
     """Split rows into three splits, with the config's sample and noise. Raises: see `load_task`."""
     config = config or TaskConfig()
-    data = _sampled(config, seed, _split_whole(IdentityKey(rows), name, config.validation_size))
+    data = _sampled(config, seed, _split_whole(rows, name, config.validation_size))
     if config.content_hash not in (None, data.content_hash):
         raise TaskError(
             "{name} has changed since this run was made: restore the old rows, or start a new run.",
@@ -250,10 +222,13 @@ def split_rows(rows: Rows, name: str, config: TaskConfig | None = None, seed: in
     return data
 
 
+_load = lru_cache(maxsize=8)(split_rows)
+
+
 @lru_cache(maxsize=4)
-def _split_whole(fixed: IdentityKey, name: str, validation_size: int | None) -> TaskData:
+def _split_whole(rows: Rows, name: str, validation_size: int | None) -> TaskData:
     """Split all rows, without sample and noise."""
-    rows, named = fixed.rows, quote_value(name)
+    named = quote_value(name)
     splits = rows.splits or ("train",) * len(rows)
     given = {split: [row for row, name in enumerate(splits) if name == split] for split in SPLIT_NAMES}
     if not given["train"]:

@@ -40,7 +40,7 @@ class TaskSource:
     def __call__(self, config: TaskConfig, seed: int) -> TaskData:
         """Load the rows from the task, or else stored ones. Raises: errors of `load_task` if both fail."""
         try:
-            return load_task(config, seed, TaskLibrary(self._folder), read_large_apart)
+            return load_task(config, seed, TaskLibrary(self._folder).named_rows, read_large_apart)
         except (TaskError, StoreError):
             if (stored := self._stored(config)) is None:
                 raise

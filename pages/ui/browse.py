@@ -111,14 +111,14 @@ def _listing(task_id: str, stamp: float) -> Listing:
     own = library.task(task_id) if is_own(task_id) else None
     if own is not None and own.kind == "similarity":
         return listing_of_scores(library.rows(task_id))
-    natural = load_task(task, 0, library)
+    natural = load_task(task, 0, library.named_rows)
     size = validation_size(natural, gpu=has_gpu())
     if own is not None and "validation" in own.splits:
         listing, note = listing_of(natural), ""
         if size < len(natural.validation):
             note = _("A run scores {count} of its validation rows by default, those on its map.", count=f"{size:,}")
     else:
-        listing = listing_of(load_task(task.model_copy(update={"validation_size": size}), 0, library))
+        listing = listing_of(load_task(task.model_copy(update={"validation_size": size}), 0, library.named_rows))
         note = _(
             "The data come without a validation split: by default each run holds out {count} training rows, as "
             "in the counts above.",

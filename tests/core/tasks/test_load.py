@@ -327,19 +327,19 @@ class TestLibrary:
     def test_a_task_of_the_library_is_loaded_under_its_name(self, library: TaskLibrary) -> None:
         rows = Rows(*zip(*numbered(cat=30, dog=30), strict=True))
         task = library.add(rows, name="Pets", source="")
-        data = load_task(TaskConfig(id=task.id), 0, library)
+        data = load_task(TaskConfig(id=task.id), 0, library.named_rows)
         assert data == split_rows(rows, "Pets")
         library.rename(task.id, "Animals")
-        assert load_task(TaskConfig(id=task.id), 0, library).name == "Animals"
+        assert load_task(TaskConfig(id=task.id), 0, library.named_rows).name == "Animals"
 
     def test_what_cannot_be_learned_is_said(self, library: TaskLibrary) -> None:
         scores = library.add(Rows(("a", "b"), ("1.5", "2"), ("c", "d"), kind="similarity"), name="sts", source="")
         with pytest.raises(TaskError, match="'own-0123456789abcdef' is not in this library"):
-            load_task(TaskConfig(id="own-0123456789abcdef"), 0, library)
+            load_task(TaskConfig(id="own-0123456789abcdef"), 0, library.named_rows)
         with pytest.raises(TaskError, match="no runs folder is open"):
             load_task(TaskConfig(id=scores.id), 0)
         with pytest.raises(ConfigError, match="test_path"):
-            load_task(TaskConfig(id=scores.id, test_path="x.csv"), 0, library)
+            load_task(TaskConfig(id=scores.id, test_path="x.csv"), 0, library.named_rows)
 
 
 class TestProblems:
