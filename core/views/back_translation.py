@@ -55,12 +55,12 @@ class TranslationCache:
     def __init__(self, path: Path) -> None:
         """Set the path. The file and its folder are created on first use."""
         self._path = path
-        self._made = self._complained = False
+        self._complained = False
 
     def get(self, keys: Sequence[str]) -> dict[str, str]:
         wanted = "SELECT key, text FROM translations WHERE key IN (SELECT value FROM json_each(?))"
         try:
-            with closing(self._connection()) as connection:
+            with self._connection() as connection:
                 return dict(connection.execute(wanted, [json.dumps(list(keys))]).fetchall())
         except (OSError, sqlite3.Error) as error:
             self._complain(error)
@@ -68,31 +68,18 @@ class TranslationCache:
 
     def put(self, texts: Mapping[str, str]) -> None:
         try:
-            with closing(self._connection()) as connection, connection:
+            with self._connection() as connection:
                 connection.executemany("INSERT OR REPLACE INTO translations VALUES (?, ?)", [*texts.items()])
         except (OSError, sqlite3.Error) as error:
             self._complain(error)
 
-    def _connection(self) -> sqlite3.Connection:
-        """Open a connection for one call, so that threads and forked processes never share one."""
-        if not self._made:
-            self._make()
-            self._made = True
-        return sqlite3.connect(self._path, timeout=BUSY_TIMEOUT_S)
-
-    def _make(self) -> None:
-        from filelock import FileLock
-        from sqlite_utils import Database
-
+    @contextmanager
+    def _connection(self) -> Iterator[sqlite3.Connection]:
+        """Open a connection for one transaction, so that threads and forked processes never share one."""
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        # Changing the journal mode does not wait for a database lock, so a file lock serialises the creation.
-        with (
-            FileLock(self._path.with_name(f"{self._path.name}.lock"), timeout=BUSY_TIMEOUT_S),
-            closing(sqlite3.connect(self._path, timeout=BUSY_TIMEOUT_S)) as connection,
-        ):
-            if connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
-                connection.execute("PRAGMA journal_mode = WAL")
-            Database(connection)["translations"].create({"key": str, "text": str}, pk="key", if_not_exists=True)
+        with closing(sqlite3.connect(self._path, timeout=BUSY_TIMEOUT_S)) as connection, connection:
+            connection.execute("CREATE TABLE IF NOT EXISTS translations (key TEXT PRIMARY KEY, text TEXT)")
+            yield connection
 
     def _complain(self, error: Exception) -> None:
         if not self._complained:

@@ -329,12 +329,6 @@ class TestFile:
         assert TranslationCache(path).get([*expected]) == expected
         assert not caplog.records
 
-    def test_it_is_in_wal_mode(self, tmp_path: Path) -> None:
-        TranslationCache(tmp_path / "kept.sqlite3").put({"a": "b"})
-        connection = sqlite3.connect(tmp_path / "kept.sqlite3")
-        assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
-        connection.close()
-
     @pytest.mark.parametrize("trouble", ["damaged", "folder is a file", "is a folder", "other table"])
     def test_a_file_that_cannot_be_used_costs_time_only(
         self,
