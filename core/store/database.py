@@ -185,17 +185,6 @@ class Database:
         with self.transaction() as db:
             return db.execute(sql, values)
 
-    @contextmanager
-    def snapshot(self) -> Iterator[None]:
-        """Make all reads in the block see the same state of the store."""
-        with self.plain_errors():
-            connection = self._connection()
-            connection.execute("BEGIN")
-            try:
-                yield
-            finally:
-                connection.execute("COMMIT")
-
     def despite_full_disk(self, change: Callable[[], Made]) -> Made:
         """Make a change to the database; on a full disk, delete the reserve and try once more.
 

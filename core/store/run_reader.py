@@ -228,13 +228,13 @@ class RunReader(WorkTable):
         return {row["name"]: row["value"] for row in rows}
 
     def knob_state(self, run_id: str) -> KnobState:
-        """Return a consistent snapshot of the knobs, in which every turn is pending or in the config.
+        """Return the state of the knobs, in which every turn is pending or in the config.
 
         Raises: RunNotFoundError.
         """
-        with self.snapshot():
-            run = self.run(run_id)
-            return KnobState(run.effective, run.last_step + 1, self.pending_turns(run_id))
+        pending = self.pending_turns(run_id)  # first, because a worker may move a turn to the config meanwhile
+        run = self.run(run_id)
+        return KnobState(run.effective, run.last_step + 1, pending)
 
     def visitor_names(self) -> dict[str, str]:
         """Return the names that visitors chose, by visitor id."""
