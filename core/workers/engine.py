@@ -30,7 +30,7 @@ from core.workers.job_kinds import HAS_FORK
 from core.workers.jobs import Jobs
 from core.workers.limits import check_paths, check_steps, check_waiting, most_of_visitor
 from core.workers.memory import check_memory
-from core.workers.processes import KILL, signal_group, spawn, start_failure
+from core.workers.processes import kill_group, spawn, start_failure
 from core.workers.run_rows import TaskSource, store_rows
 
 
@@ -174,7 +174,7 @@ class Engine(ABC):
         run, worker = self.store.run(run_id), self.store.worker_of(run_id)
         if run.responding or worker is None or worker.host != host_name():
             return
-        signal_group(worker.pid, KILL)
+        kill_group(worker.pid)
         with suppress(StaleAttemptError):  # it has ended after all
             self.store.attempt(run_id, run.attempt).end(
                 Status.STOPPED,

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import signal
-import threading
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -43,13 +40,7 @@ def job(request: dict[str, Any], folder: Path, progress: Progress) -> dict[str, 
     Raises: TaskError or ConfigError.
     """
     owner = request.pop("owner", None)
-    added = fetch_into(
-        TaskLibrary(folder),
-        build(HubRequest, request),
-        progress=progress,
-        before_adding=_ignore_termination,
-        owner=owner,
-    )
+    added = fetch_into(TaskLibrary(folder), build(HubRequest, request), progress=progress, owner=owner)
     return {
         "task": added.task.id,
         "name": added.task.name,
@@ -59,18 +50,10 @@ def job(request: dict[str, Any], folder: Path, progress: Progress) -> dict[str, 
     }
 
 
-def fetch_into(
-    library: TaskLibrary,
-    request: HubRequest,
-    *,
-    progress: Progress,
-    before_adding: Callable[[], None] = lambda: None,
-    owner: str | None = None,
-) -> Addition:
+def fetch_into(library: TaskLibrary, request: HubRequest, *, progress: Progress, owner: str | None = None) -> Addition:
     """Fetch a data set, check that it makes a task, and add it to a library.
 
     Args:
-        before_adding: called before the rows are added.
         owner: the visitor who will own the task, on a shared server.
     Raises: ConfigError for an invalid name, before anything is fetched; TaskError from `fetch`, or for rows that do not
         make a task. Nothing is added in either case.
@@ -81,7 +64,6 @@ def fetch_into(
         _check_splits(fetched.rows, name, request)
     progress(len(fetched.rows), len(fetched.rows), Message("adding the rows to the library"))
     source = f"{fetched.source}; {fetched.note}" if fetched.note else fetched.source
-    before_adding()
     was_here = library.find_rows(fetched.rows) is not None
     return Addition(library.add(fetched.rows, name=name, source=source, owner=owner), fetched, was_here)
 
@@ -97,9 +79,3 @@ def _check_splits(rows: Rows, name: str, request: HubRequest) -> None:
                 "{reason} Ask for more rows, or choose other splits or another label column.", reason=reason
             ) from None
         raise TaskError("{reason} Choose other splits or another label column.", reason=reason) from None
-
-
-def _ignore_termination() -> None:
-    """Ignore requests to end from here on: a cancelled job adds no task, and a job that adds one finishes."""
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)

@@ -113,14 +113,21 @@ class Jobs:
 
         Raises: EngineError for an unknown id.
         """
-        record = self.job(job_id)
-        if not record.active:
-            return record
-        if record.line is None:
-            if record.worker is not None:
-                processes.end(record.worker, lambda: self._grace_s(job_id))
-        else:
-            self._end_warm(job_id)
+        asked = self.job(job_id)
+        if not asked.active:
+            return asked
+        self._table.ask_to_end(job_id)
+        processes.wait_for(
+            lambda: (now := self._table.job(job_id)) is None or not now.active, lambda: self._grace_s(job_id)
+        )
+        # In a transaction, so that a warm process cannot claim another job, which would be killed instead.
+        with self._table.transaction():
+            now = asked if asked.line is None else self._table.job(job_id)  # the end of a job clears its worker
+            worker = None if now is None else now.worker
+            if worker is not None and is_alive(worker, None):
+                processes.kill_group(worker.pid)
+        if worker is not None:
+            processes.wait_for(lambda: not is_alive(worker, None), lambda: GRACE_S)
         self._table.end(job_id, Status.STOPPED)
         shutil.rmtree(self._table.work_folder(job_id), ignore_errors=True)
         return self.job(job_id)
@@ -190,21 +197,3 @@ class Jobs:
     def _grace_s(self, job_id: str) -> float:
         record = self._table.job(job_id)
         return KEEPING_GRACE_S if record is not None and record.is_storing_result else GRACE_S
-
-    def _end_warm(self, job_id: str) -> None:
-        """Ask a job to end itself, and kill its warm process if it does not."""
-        self._table.ask_to_end(job_id)
-
-        def is_over() -> bool:
-            record = self._table.job(job_id)
-            return record is None or not record.active
-
-        if not processes.wait_for(is_over, lambda: self._grace_s(job_id)):
-            # In a transaction, so that the process cannot claim another job, which would be killed instead.
-            with self._table.transaction():
-                record = self._table.job(job_id)
-                if record is None or not record.active or record.worker is None:
-                    return
-                processes.signal_group(record.worker.pid, processes.KILL)
-            worker = record.worker
-            processes.wait_for(lambda: not is_alive(worker, None), lambda: GRACE_S)

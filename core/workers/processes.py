@@ -20,14 +20,13 @@ from pathlib import Path
 import psutil
 
 from core.messages import Message
-from core.store.liveness import is_alive, liveness_of
+from core.store.liveness import liveness_of
 from core.store.records import Liveness
 
 ROOT = Path(__file__).resolve().parents[2]
 CODE = ROOT / "core"
 # Windows has no sessions: a separate process group keeps the console's Ctrl-C away.
 DETACHED = getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)
-KILL = getattr(signal, "SIGKILL", signal.SIGTERM)
 # Time for a process to end after it is asked to, before it is killed.
 GRACE_S = 1.0
 # The same for a job that is only storing its result.
@@ -84,15 +83,6 @@ def start_failure(error: OSError) -> Message:
     return Message("No worker could be started ({reason}): close programs and try again.", reason=error.strerror)
 
 
-def end(process: Liveness, grace_s: Callable[[], float]) -> None:
-    """Terminate a process and its group, and kill them after the grace period. A reused pid is not signalled."""
-    for how in (signal.SIGTERM, KILL):
-        if not is_alive(process, None):
-            return
-        signal_group(process.pid, how)
-        wait_for(lambda: not is_alive(process, None), grace_s)
-
-
 def wait_for(what: Callable[[], bool], timeout_s: Callable[[], float]) -> bool:
     """Wait until a condition holds. Returns: False on timeout."""
     began = time.monotonic()
@@ -103,14 +93,14 @@ def wait_for(what: Callable[[], bool], timeout_s: Callable[[], float]) -> bool:
     return True
 
 
-def signal_group(pid: int, how: signal.Signals) -> None:
-    """Send a signal to a process and its group."""
+def kill_group(pid: int) -> None:
+    """Kill a process and its group."""
     with contextlib.suppress(ProcessLookupError, psutil.NoSuchProcess):
-        # A process that another program started may not lead its group; then the group must not be signalled.
+        # A process that another program started may not lead its group; then the group must not be killed.
         if hasattr(os, "killpg") and os.getpgid(pid) == pid:
-            os.killpg(pid, how)
+            os.killpg(pid, signal.SIGKILL)
         else:
-            psutil.Process(pid).send_signal(how)
+            psutil.Process(pid).kill()
 
 
 def free_port() -> int:

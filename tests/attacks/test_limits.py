@@ -217,7 +217,6 @@ class TestTasks:
 
         monkeypatch.setattr(hub_job, "fetch", lambda *_, **__: Fetched(ROWS, "acme/tiny", {}, ""))
         monkeypatch.setattr(hub_job, "_check_splits", lambda *_: None)
-        monkeypatch.setattr(hub_job, "_ignore_termination", lambda: None)
         request: dict[str, Any] = {"repository": "acme/tiny", "text": "text", "label": "label", "owner": "ada"}
         result = hub_job.job(json.loads(json.dumps(request)), Path(shared.folder), lambda *_: None)
         assert TaskLibrary(shared.folder).task(result["task"]).owner == "ada"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
 import tempfile
@@ -32,8 +31,6 @@ def count(request: Json, folder: Path, progress: Progress) -> Json:
 
 
 def wait(request: Json, folder: Path, progress: Progress) -> Json:
-    if request.get("stubborn"):
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
     with tempfile.NamedTemporaryFile(delete=False) as partial:
         partial.write(b"half")
     child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
@@ -50,7 +47,6 @@ def turn(request: Json, folder: Path, progress: Progress) -> Json:
 
 
 def keep(request: Json, folder: Path, progress: Progress) -> Json:
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     progress(request["done"], 5, "keeping")
     time.sleep(request["for_s"])
     return {"kept": True}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -94,18 +93,3 @@ class TestHub:
         assert is_gone(pid)
         assert time.monotonic() - started < 2
         assert TaskLibrary(found.folder).tasks() == []
-
-
-def test_a_cancelled_job_is_not_ended_while_it_keeps_its_rows() -> None:
-    """The last stage always completes, so a job is finished exactly if its task exists."""
-    code = """
-import os, signal
-from core.workers.hub_job import _ignore_termination
-_ignore_termination()
-os.kill(os.getpid(), signal.SIGTERM)
-print("kept")
-"""
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=processes.ROOT, capture_output=True, text=True, timeout=60, check=False
-    )
-    assert (done.returncode, done.stdout) == (0, "kept\n"), done.stderr

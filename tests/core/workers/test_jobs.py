@@ -90,11 +90,8 @@ class TestJobs:
 
 
 class TestCancel:
-    @pytest.mark.parametrize("stubborn", [False, True])
-    def test_the_process_its_children_and_what_was_half_done_are_gone_within_two_seconds(
-        self, own_jobs: Jobs, stubborn: bool
-    ) -> None:
-        job_id = own_jobs.start("wait", {"stubborn": stubborn}, "Wait")
+    def test_the_process_its_children_and_what_was_half_done_are_gone_within_two_seconds(self, own_jobs: Jobs) -> None:
+        job_id = own_jobs.start("wait", {}, "Wait")
         record = wait_until(own_jobs, job_id, lambda record: record.done == 1)
         pids = [process_of(own_jobs, job_id).pid, int(str(record.message).split()[1])]
         assert not any(map(is_gone, pids))

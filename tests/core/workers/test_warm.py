@@ -285,7 +285,7 @@ class TestCancel:
         assert shared_jobs.log(waiting) == ""
 
     def test_a_stubborn_job_is_ended_with_its_process_and_others_go_on(self, shared_jobs: Jobs) -> None:
-        job_id = begun(shared_jobs, "sleep", {"stubborn": True}, "child")
+        job_id = begun(shared_jobs, "sleep", {}, "child")
         pids = [process_of(shared_jobs, job_id).pid, int(str(shared_jobs.job(job_id).message).split()[1])]
         waiting = shared_jobs.start("look", {}, "Look")
         began = time.monotonic()
