@@ -18,7 +18,7 @@ from core.config.plan import TermPlan
 from core.models.source import tokenizer_file
 from core.parameters import integer_setting
 from core.tasks import Split
-from core.tasks.batches import CLASSES_AT_ONCE, ClassTurns
+from core.tasks.batches import RandomSampler, make_sampler
 
 # Number of class-balanced batches to simulate: their shares follow from turns and sizes, not from a formula.
 COUNTED_BATCHES = 512
@@ -143,20 +143,12 @@ def _views(class_counts: Sequence[int], views: int | Sequence[ClassViews]) -> Se
 @lru_cache(maxsize=32)
 def _dealt(class_counts: tuple[int, ...], batch_size: int, sampler: str, seed: int) -> NDArray[np.int64]:
     """Count the rows of each class in a run's first batches, [batches, C]; a class without rows has none."""
-    present = [label for label, count in enumerate(class_counts) if count]
-    if sampler == "balanced":  # shares repeat after C batches
-        dealt = np.arange(len(present) + 1)[:, None] * batch_size
-        found = np.diff((dealt + len(present) - 1 - np.arange(len(present))) // len(present), axis=0)
-    else:
-        turns = ClassTurns([class_counts[label] for label in present], batch_size, seed, CLASSES_AT_ONCE[sampler])
-        rounds = -(-COUNTED_BATCHES // turns.batches_per_round)
-        found = np.zeros((rounds * turns.batches_per_round, len(present)), dtype=np.int64)
-        for batch, rows in enumerate(found):
-            for share in turns.shares(batch + 1):
-                rows[share.label] = share.rows
-    every = np.zeros((len(found), len(class_counts)), dtype=np.int64)
-    every[:, present] = found
-    return every
+    labels = np.repeat(np.arange(len(class_counts)), class_counts)
+    batches = make_sampler(sampler, labels.tolist(), batch_size, seed)
+    assert not isinstance(batches, RandomSampler)
+    rounds = -(-COUNTED_BATCHES // batches.batches_per_round)
+    steps = range(1, rounds * batches.batches_per_round + 1)
+    return np.array([np.bincount(labels[batches.rows(step)], minlength=len(class_counts)) for step in steps])
 
 
 def _none_drawn(others: int, wanted: int, draws: int) -> float:

@@ -5,9 +5,8 @@ Batches are random. If they were sorted by length, length would determine the ne
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,84 +41,51 @@ class RandomSampler:
 class ClassBalancedSampler:
     """A sampler of batches with P classes and at least two rows of each, in shares as equal as possible.
 
-    P is the least of ⌊B/2⌋, the number of classes, and `most` if given. If not all classes fit, they take turns
-    (`ClassTurns`). No row occurs twice in a batch: a class with fewer rows than its share gives all its rows, and the
-    other classes fill the batch. A class with a single row has no positive. Within a class, rows are drawn in turn.
+    P is the least of ⌊B/2⌋, the number of classes, and `most` if given. If not all classes fit, they take turns: in a
+    round of ⌈C/P⌉ batches every class has one. Free places in a round's last batch go to the first classes of the
+    round. These rotate from round to round, so that each class is among them equally often. The other classes are in
+    random order.
+
+    No row occurs twice in a batch: a class with fewer rows than its share gives all its rows, and the other classes
+    fill the batch. A class with a single row has no positive. Within a class, rows are drawn in turn.
     """
 
     def __init__(self, labels: Sequence[int], batch_size: int, seed: int, most: int | None = None) -> None:
         values = np.asarray(labels)
         self.steps_per_epoch = max(1, len(values) // batch_size)
-        self._seed = seed
+        self._batch_size, self._seed = batch_size, seed
         self._members = [np.flatnonzero(values == label) for label in np.unique(values)]
-        self._turns = ClassTurns([len(members) for members in self._members], batch_size, seed, most)
-        self._order = lru_cache(maxsize=2 * len(self._members))(self._shuffled)
-
-    def rows(self, step: int) -> list[int]:
-        rows: list[int] = []
-        for share in self._turns.shares(step):
-            # Rows that do not fill a last turn of a class are left out until its next shuffle.
-            size, width = len(self._members[share.label]), self._turns.width(share.label)
-            shuffles, place = divmod(share.turn, size // width)
-            wanted = np.arange(place * width, place * width + share.rows)
-            rows += self._order(share.label, shuffles).take(wanted, mode="wrap").tolist()
-        return rows
-
-    def _shuffled(self, label: int, shuffles: int) -> Rows:
-        return np.random.default_rng([self._seed, label, shuffles]).permutation(self._members[label])
-
-
-class Share(NamedTuple):
-    """The share of a class in a batch.
-
-    Attributes:
-        label: index of the class among those that have rows.
-        rows: number of rows.
-        turn: number of earlier batches with this class.
-    """
-
-    label: int
-    rows: int
-    turn: int
-
-
-class ClassTurns:
-    """The classes of each batch with their numbers of rows, computed from the sizes of the classes alone.
-
-    In a round of ⌈C/P⌉ batches every class has one turn. Free places in a round's last batch go to the first classes of
-    the round. These rotate from round to round, so that each class is among them equally often. The other classes are
-    in random order.
-    """
-
-    def __init__(self, sizes: Sequence[int], batch_size: int, seed: int, most: int | None = None) -> None:
-        self._sizes, self._batch_size, self._seed = tuple(sizes), batch_size, seed
-        classes = len(sizes)
+        self._sizes, classes = [len(members) for members in self._members], len(self._members)
         self._together = min(classes, max(1, batch_size // ROWS_OF_A_CLASS), most or classes)
         self.batches_per_round = -(-classes // self._together)
         all_meet = self.batches_per_round == 1
         # If every batch has all classes, the first classes get the rows that do not divide evenly.
         self._first = batch_size % classes if all_meet else self.batches_per_round * self._together - classes
-        self._level = _level(sizes, batch_size) if all_meet else batch_size // self._together
+        self._level = _level(self._sizes, batch_size) if all_meet else batch_size // self._together
         self._cycle = np.random.default_rng(seed).permutation(classes)
         self._place = np.argsort(self._cycle)
-        self._order = lru_cache(maxsize=2)(self._drawn)
+        self._round = lru_cache(maxsize=2)(self._drawn)
+        self._order = lru_cache(maxsize=2 * classes)(self._shuffled)
 
-    def width(self, label: int) -> int:
-        """Return the number of rows by which a class advances per turn. Further rows are repeated in its next turn."""
-        return min(self._sizes[label], self._level)
-
-    def shares(self, step: int) -> Iterator[Share]:
-        """Yield the classes in a step's batch. Steps are counted from 1."""
+    def rows(self, step: int) -> list[int]:
         number, batch = divmod(step - 1, self.batches_per_round)
         classes, start, together = len(self._sizes), batch * self._together, self._together
-        order = np.roll(self._order(number), -start)
+        order = np.roll(self._round(number), -start)
         sizes = [self._sizes[label] for label in order[:together]]
         while sum(sizes) < self._batch_size and together < classes:  # these classes cannot fill the batch
             sizes.append(self._sizes[order[together]])
             together += 1
-        for place, rows in enumerate(_equal_shares(sizes, self._batch_size)):
+        rows: list[int] = []
+        for place, share in enumerate(_equal_shares(sizes, self._batch_size)):
             label = int(order[place])
-            yield Share(label, rows, self._turns_before(number, label) + (start + place >= classes))
+            turn = self._turns_before(number, label) + (start + place >= classes)
+            # A class advances by this number of rows per turn. Further rows are repeated in its next turn, and rows
+            # that do not fill a last turn are left out until its next shuffle.
+            width = min(self._sizes[label], self._level)
+            shuffles, begun = divmod(turn, self._sizes[label] // width)
+            wanted = np.arange(begun * width, begun * width + share)
+            rows += self._order(label, shuffles).take(wanted, mode="wrap").tolist()
+        return rows
 
     def _turns_before(self, number: int, label: int) -> int:
         """Count the turns of a class before a round: one per round, and one more if it was among the first classes."""
@@ -133,6 +99,9 @@ class ClassTurns:
         turned = np.roll(self._cycle, -(number * self._first % len(self._cycle)))
         first, others = turned[: self._first], turned[self._first :]
         return np.concatenate([first, np.random.default_rng([self._seed, number]).permutation(others)])
+
+    def _shuffled(self, label: int, shuffles: int) -> Rows:
+        return np.random.default_rng([self._seed, label, shuffles]).permutation(self._members[label])
 
 
 def _equal_shares(sizes: Sequence[int], total: int) -> list[int]:
@@ -169,6 +138,7 @@ class EqualSharesSampler:
         self._batch_size = batch_size
         self._seed = seed
         self._classes = [np.flatnonzero(values == label) for label in np.unique(values)]
+        self.batches_per_round = len(self._classes)  # then the shares repeat
         self._order = lru_cache(maxsize=2 * len(self._classes))(self._shuffled)
 
     def rows(self, step: int) -> list[int]:
