@@ -14,7 +14,7 @@ from core.config.score_source import score_note
 from core.figures.map_data import box_of, examples_bundle, label_colours, places_bundle
 from core.figures.run_curves import MOST_RUNS
 from core.messages import N_, _, ngettext, sentences
-from core.tasks.task_label import task_label
+from core.tasks.registry import task_label
 from pages.ui import reads, state
 from pages.ui.address import Home
 from pages.ui.bound import bound

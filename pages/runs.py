@@ -21,7 +21,7 @@ from core.store import RunSummary, Status, Store
 from core.store.budget import GB, dropped_sentence
 from core.store.records import PEAK_MEMORY
 from core.store.sizes import RunSize, size_text
-from core.tasks.task_label import task_label
+from core.tasks.registry import task_label
 from core.workers import Engine
 from core.workers.limits import most_of_visitor
 from core.workers.machine import slots

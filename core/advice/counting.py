@@ -52,7 +52,7 @@ def token_counter(encoder_id: str) -> Callable[[Sequence[Input]], TokenCounts]:
             for ids in reader.ids(chunk):
                 counts.append(len(ids))
                 unknown += 0 if reader.unknown_id is None else ids.count(reader.unknown_id)
-            special += sum(map(reader.special, chunk))
+            special += sum(reader.special[not isinstance(text, str)] for text in chunk)
         own = sum(counts) - special
         return TokenCounts(tuple(counts), unknown / own if own else 0.0)
 
@@ -111,13 +111,13 @@ def _read(path: Path, changed: int) -> _FileReader | _TransformersReader:
 
 
 class _FileReader:
-    """Reader of tokenizer.json. `ids` includes the special tokens, `special` counts them."""
+    """Reader of tokenizer.json. `ids` includes the special tokens; `special` counts those of a text and of a pair."""
 
     def __init__(self, file: Path) -> None:
         self._tokenizer = Tokenizer.from_file(str(file))
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
-        self._special = [self._tokenizer.num_special_tokens_to_add(is_pair) for is_pair in (False, True)]
+        self.special = [self._tokenizer.num_special_tokens_to_add(is_pair) for is_pair in (False, True)]
         # The id of the unknown token; None if the model knows every byte.
         self.unknown_id: int | None
         if isinstance(self._tokenizer.model, models.Unigram):  # only the file holds the id
@@ -128,9 +128,6 @@ class _FileReader:
 
     def ids(self, texts: Sequence[Input]) -> list[list[int]]:
         return [encoding.ids for encoding in self._tokenizer.encode_batch_fast(list(texts))]
-
-    def special(self, text: Input) -> int:
-        return self._special[not isinstance(text, str)]
 
     def strings(self, text: Input) -> list[str]:
         (ids,) = self.ids([text])
@@ -153,7 +150,7 @@ class _TransformersReader:
         if set(self._tokenizer.get_vocab()) <= set(self._tokenizer.all_special_tokens):
             # Without files, transformers silently builds a tokenizer that knows no word.
             raise ValueError(_("it has no vocabulary"))
-        self._special = [self._tokenizer.num_special_tokens_to_add(pair) for pair in (False, True)]
+        self.special = [self._tokenizer.num_special_tokens_to_add(pair) for pair in (False, True)]
         # Such a tokenizer changes its state while it works, and pages of several visitors may call it at once.
         self._lock = Lock()
         self.unknown_id: int | None = self._tokenizer.unk_token_id
@@ -161,9 +158,6 @@ class _TransformersReader:
     def ids(self, texts: Sequence[Input]) -> list[list[int]]:
         with self._lock:
             return [self._ids(text) for text in texts]
-
-    def special(self, text: Input) -> int:
-        return self._special[not isinstance(text, str)]
 
     def strings(self, text: Input) -> list[str]:
         with self._lock:

@@ -23,7 +23,7 @@ from core.config.vary import OBJECTIVE, sweepable
 from core.errors import ConfigError
 from core.messages import ENGLISH, N_, Message, Text, _, in_language, join_list, language
 from core.parameters import Parameter, did_you_mean
-from core.tasks.task_label import task_label
+from core.tasks.registry import task_label
 
 MOST_AXES, MOST_LEVELS, MOST_SEEDS, MOST_RUNS = 3, 60, 100, 2_000
 LABEL_CHARS = 60

@@ -15,7 +15,7 @@ from core.config.edit import apply_settings
 from core.errors import ConfigError
 from core.experiments.design import START, Axis
 from core.messages import _, join_label, ngettext
-from core.tasks.task_label import task_label
+from core.tasks.registry import task_label
 
 
 class SharedSettings(NamedTuple):

@@ -47,7 +47,7 @@ from core.messages import N_, Message, _, join_phrase, language, ngettext, scrip
 from core.quantities import percent
 from core.representation.attention import attention_over_layers, split_attention
 from core.store import RunRecord, Store
-from core.tasks.task_label import task_label
+from core.tasks.registry import task_label
 from core.workers.run_rows import majority_rate
 
 FOLDER = Path(__file__).resolve().parents[2] / "assets" / "page"

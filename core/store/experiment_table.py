@@ -240,13 +240,7 @@ class ExperimentTable(Database):
 
     def scores(self, experiment_id: str, split: str) -> dict[str, Evaluation]:
         """Return each run's newest evaluation on a split, by run id."""
-        # With max(), SQLite takes the other columns from the row that holds the maximum.
-        newest = (
-            "SELECT run_id, max(step) AS step, measures FROM evaluations WHERE split = ? AND run_id IN "
-            "(SELECT run_id FROM experiment_runs WHERE experiment_id = ?) GROUP BY run_id"
-        )
-        rows = self.all(newest, (split, experiment_id))
-        return {row["run_id"]: Evaluation(row["step"], split, json.loads(row["measures"])) for row in rows}
+        return {run_id: found[-1] for run_id, found in self.evaluations(experiment_id, split).items()}
 
     def evaluations(self, experiment_id: str, split: str) -> dict[str, list[Evaluation]]:
         """Return every evaluation on a split, by run id, in order of steps."""

@@ -132,13 +132,8 @@ def read_files(paths: Sequence[Path], options: ReadingConfig) -> CombinedFiles:
 
     Raises: TaskError or ConfigError.
     """
-    of_test = options_of_test(options)
+    of_test = options.model_copy(update={"split": ""})
     return combine_readings([read_file(path, of_test if place else options) for place, path in enumerate(paths)])
-
-
-def options_of_test(options: ReadingConfig) -> ReadingConfig:
-    """Return the reading options of a test file that accompanies a training file."""
-    return options.model_copy(update={"split": ""})
 
 
 def usable_rows(together: CombinedFiles, drop: Sequence[str]) -> list[Rows]:

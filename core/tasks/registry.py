@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from core.config import RunConfig
 from core.errors import ConfigError
 from core.messages import N_, _, ngettext
 from core.quantities import percent
@@ -97,6 +98,13 @@ def task_entry(name: str) -> TaskEntry:
     if name not in TASKS:
         raise ConfigError("task", name, "choose {names}, or give the path of a file.", names=tuple(TASKS))
     return TASKS[name]
+
+
+def task_label(config: RunConfig) -> str:
+    """Return the label of a run's bundled task, or the name that another task had when the run was created."""
+    if config.task.id in TASKS:
+        return _(TASKS[config.task.id].label)
+    return config.task.name or Path(config.task.path or config.task.id).name
 
 
 PAIRS = N_("The relation between two sentences is more than a small encoder learns in a short run")

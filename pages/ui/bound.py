@@ -15,7 +15,7 @@ from core.errors import ConfigError
 from core.messages import _
 from core.parameters import Parameter
 from core.store import RunRecord, RunSummary, Store
-from core.tasks.task_label import task_label
+from core.tasks.registry import task_label
 from pages.ui import state
 from pages.ui.address import ON, Item, split
 from pages.ui.parts import run_titles

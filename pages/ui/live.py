@@ -25,7 +25,7 @@ from core.representation.neural_collapse import COLLAPSE
 from core.representation.projections import MapSpec
 from core.representation.verdict import Geometry, Outcome, verdict
 from core.store import RunRecord, RunSummary, Status
-from core.tasks.task_label import task_label
+from core.tasks.registry import task_label
 from core.workers import Engine
 from pages.ui.address import FineTune
 from pages.ui.controls import disk_line, export_menu, run_buttons, show_notice

@@ -16,7 +16,7 @@ from core.figures.map_data import Bundle, examples_bundle
 from core.figures.run_curves import MOST_RUNS
 from core.messages import _
 from core.store import RunRecord, RunSummary, Store
-from core.tasks.task_label import task_label
+from core.tasks.registry import task_label
 from pages.ui import state
 from pages.ui.address import Compare, split
 from pages.ui.bound import run_labels
