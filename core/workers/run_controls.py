@@ -20,73 +20,66 @@ from core.workers.processes import log
 POLL_S = 0.2
 
 
-class ControlListener:
-    """Polls for controls and sends heartbeats in a background thread within the block."""
+@contextmanager
+def listening(
+    store: Store,
+    attempt: Attempt,
+    apply: Callable[[str, str | None, float | None], None],
+    replaced: Callable[[], None],
+) -> Iterator[None]:
+    """Poll for the controls of an attempt and send its heartbeats, in a thread, within the block.
 
-    def __init__(
-        self,
-        store: Store,
-        run_id: str,
-        attempt_number: int,
-        apply: Callable[[str, str | None, float | None], None],
-        replaced: Callable[[], None],
-    ) -> None:
-        """Bind the listener to one attempt at a run.
+    Args:
+        apply: called with the kind, name and value of each control.
+        replaced: called when a later attempt has replaced this one, whose writes the store then refuses.
+    """
+    closed = threading.Event()
 
-        Args:
-            apply: called with the kind, name and value of each control.
-            replaced: called when a later attempt has replaced this one, whose writes the store then refuses.
-        """
-        self._store, self._apply, self._replaced = store, apply, replaced
-        self._attempt = store.attempt(run_id, attempt_number)
-        self._closed = threading.Event()
-        self._thread = threading.Thread(target=self._listen, name="link", daemon=True)
-
-    def __enter__(self) -> ControlListener:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._closed.set()
-        self._thread.join(timeout=10)
-
-    def _listen(self) -> None:
-        attempt = self._attempt
+    def listen() -> None:
         next_beat, heard, paused_at = 0.0, 0, math.inf
-        while not self._closed.wait(POLL_S):
+        while not closed.wait(POLL_S):
             try:
                 for control in attempt.take_controls(after=heard):
                     heard = control.number
-                    self._apply(control.kind, control.name, control.value)
+                    apply(control.kind, control.name, control.value)
                     if control.kind != "turn":
                         paused_at = time.monotonic() if control.kind == "pause" else math.inf
-                if paused_at < math.inf and self._gave_up_slot(time.monotonic() - paused_at):
+                if paused_at < math.inf and _gave_up_slot(store, attempt, time.monotonic() - paused_at):
                     paused_at = math.inf
                 if time.monotonic() >= next_beat:
                     attempt.heartbeat()
                     next_beat = time.monotonic() + HEARTBEAT_S
             except StaleAttemptError:
-                self._replaced()
+                replaced()
                 break
             except StoreError as error:
                 log(str(error))
-        self._store.close()
+        store.close()
 
-    def _gave_up_slot(self, paused_s: float) -> bool:
-        """Stop the run if it has been paused too long while another run is queued. Returns: True if stopped."""
-        minutes = settings().paused_minutes
-        if paused_s < 60 * minutes or not self._store.has_queued():
-            return False
-        with suppress(EngineError):  # it has just ended
-            self._store.send(self._attempt.run_id, "stop")
-            self._attempt.notice(
-                Message(
-                    "Paused for {minutes:g} minutes while other runs were queued, so it was stopped. Resume it to "
-                    "continue from its last step.",
-                    minutes=minutes,
-                )
+    thread = threading.Thread(target=listen, name="link", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        closed.set()
+        thread.join(timeout=10)
+
+
+def _gave_up_slot(store: Store, attempt: Attempt, paused_s: float) -> bool:
+    """Stop the run if it has been paused too long while another run is queued. Returns: True if stopped."""
+    minutes = settings().paused_minutes
+    if paused_s < 60 * minutes or not store.has_queued():
+        return False
+    with suppress(EngineError):  # it has just ended
+        store.send(attempt.run_id, "stop")
+        attempt.notice(
+            Message(
+                "Paused for {minutes:g} minutes while other runs were queued, so it was stopped. Resume it to "
+                "continue from its last step.",
+                minutes=minutes,
             )
-        return True
+        )
+    return True
 
 
 class ControlState:
@@ -149,8 +142,7 @@ def controlled(store: Store, attempts: Sequence[Attempt]) -> Iterator[list[Contr
         with ExitStack() as stack:
             for attempt, state in zip(attempts, states, strict=True):
                 # After a later attempt has begun, the store refuses the loop's next write, which ends the training.
-                listener = ControlListener(store, attempt.run_id, attempt.number, state.apply, state.ask_stop)
-                stack.enter_context(listener)
+                stack.enter_context(listening(store, attempt, state.apply, state.ask_stop))
             yield states
     finally:
         signal.signal(signal.SIGTERM, before)

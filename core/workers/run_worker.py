@@ -175,13 +175,11 @@ def training_events(
         ):
             if isinstance(event, Started):
                 device = event.device
-            yield with_peak_memory(event, memory.read_bytes(device)) if isinstance(event, Finished) else event
+            if isinstance(event, Finished) and (peak := memory.read_bytes(device)) is not None:
+                yield replace(event, values={**event.values, "peak_memory": float(peak)})
+            else:
+                yield event
             controls.wait_while_paused()
-
-
-def with_peak_memory(event: Finished, peak: int | None) -> Finished:
-    """Add the peak memory to a run's last event. Args: peak: bytes; None if it was not measured."""
-    return event if peak is None else replace(event, values={**event.values, "peak_memory": float(peak)})
 
 
 def start_of(store: Store, config: RunConfig) -> Path | None:

@@ -32,7 +32,7 @@ from core.workers.cluster.ray_engine import Resources, fits, identity_of_setting
 from core.workers.failures import end_with_error
 from core.workers.limits import most_of_visitor
 from core.workers.recorder import Recorder
-from core.workers.run_controls import ControlListener
+from core.workers.run_controls import listening
 from core.workers.run_rows import TaskSource
 from core.workers.run_worker import make_room, start_of
 from core.workers.warm import WarmServer
@@ -233,7 +233,7 @@ class RemoteRun(threading.Thread):
         if self._store.run(self._attempt.run_id).status == Status.PAUSED:
             forward("pause", None, None)  # paused when its node was lost
         try:
-            with ControlListener(self._store, self._attempt.run_id, self._attempt.number, forward, cancel):
+            with listening(self._store, self._attempt, forward, cancel):
                 self.node_id = str(ray.get(next(reports)))
                 self._attempt.record_node(cluster.name_of(self.node_id))
                 has_ended = False
