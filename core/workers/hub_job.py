@@ -36,18 +36,12 @@ def job(request: dict[str, Any], folder: Path, progress: Progress) -> dict[str, 
 
     Args:
         request: fields of a HubRequest, and "owner", the visitor who will own the task.
-    Returns: the task's id and name, `was_here` as in `Addition`, the rows left out, and a note on sampling.
+    Returns: the task's id and name, and `was_here` as in `Addition`.
     Raises: TaskError or ConfigError.
     """
     owner = request.pop("owner", None)
     added = fetch_into(TaskLibrary(folder), build(HubRequest, request), progress=progress, owner=owner)
-    return {
-        "task": added.task.id,
-        "name": added.task.name,
-        "was_here": added.was_here,
-        "left_out": dict(added.fetched.left_out),
-        "note": added.fetched.note,
-    }
+    return {"task": added.task.id, "name": added.task.name, "was_here": added.was_here}
 
 
 def fetch_into(library: TaskLibrary, request: HubRequest, *, progress: Progress, owner: str | None = None) -> Addition:

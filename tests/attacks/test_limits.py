@@ -215,7 +215,7 @@ class TestTasks:
         from core.tasks.hub.fetch import Fetched
         from core.workers import hub_job
 
-        monkeypatch.setattr(hub_job, "fetch", lambda *_, **__: Fetched(ROWS, "acme/tiny", {}, ""))
+        monkeypatch.setattr(hub_job, "fetch", lambda *_, **__: Fetched(ROWS, "acme/tiny", ""))
         monkeypatch.setattr(hub_job, "_check_splits", lambda *_: None)
         request: dict[str, Any] = {"repository": "acme/tiny", "text": "text", "label": "label", "owner": "ada"}
         result = hub_job.job(json.loads(json.dumps(request)), Path(shared.folder), lambda *_: None)

@@ -43,13 +43,11 @@ class Fetched:
 
     Attributes:
         source: one sentence on the source of the rows, stored in English.
-        left_out: number of unusable rows, by reason.
         note: sampled and left-out rows, in English; empty if all rows are included.
     """
 
     rows: Rows
     source: str
-    left_out: Mapping[str, int]
     note: str
 
 
@@ -98,7 +96,6 @@ def _fetched(request: HubRequest, place: Place, read: Mapping[SplitName, SplitRe
             request.kind,
         ),
         f"{what} from the Hugging Face Hub, {revision}; {counts}",
-        dict(left_out),
         "; ".join(notes),
     )
 

@@ -153,7 +153,7 @@ class TestFetch:
         def fetch(request: HubRequest, *, progress: Progress) -> Fetched:
             requests.append(request)
             progress(20, 20, "reading train")
-            return Fetched(ROWS, "from the Hub", {"no label": 2}, "left out: 2 with no label")
+            return Fetched(ROWS, "from the Hub", "left out: 2 with no label")
 
         monkeypatch.setattr(hub_job, "fetch", fetch)
         return requests
@@ -191,7 +191,7 @@ class TestFetch:
         self, runs: Path, asked: list[HubRequest], monkeypatch: pytest.MonkeyPatch
     ) -> None:
         one = Rows(ROWS.texts, ("up",) * 20, splits=ROWS.splits)
-        monkeypatch.setattr(hub_job, "fetch", lambda *_, **__: Fetched(one, "", {}, ""))
+        monkeypatch.setattr(hub_job, "fetch", lambda *_, **__: Fetched(one, "", ""))
         with pytest.raises(PlaygroundError, match="'SST-2' has only the label 'up'"):
             call(runs, "fetch", "sst2")
         assert not runs.exists()

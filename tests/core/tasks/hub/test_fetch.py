@@ -16,7 +16,6 @@ from typing import Any
 
 import pytest
 
-from core.tasks.hub.hub_rows import EMPTY, NO_LABEL, TOO_LONG
 from core.tasks.hub.registry import HUB_SETS, HubRequest, request_of
 from tests.hub_server import OPINIONS, HubServer, add_tiny_sets, card, csv_file, opinions, parquet_file
 
@@ -39,7 +38,7 @@ def answer(request):
         fetched = hub_fetch.fetch(build(HubRequest, request), progress=lambda *a: reported.append((*a[:2], str(a[2]))))
         rows = fetched.rows
         found = dict(texts=rows.texts, labels=rows.labels, seconds=rows.seconds, splits=rows.splits, kind=rows.kind,
-                     source=fetched.source, left_out=fetched.left_out, note=fetched.note)
+                     source=fetched.source, note=fetched.note)
     except PlaygroundError as error:
         found = dict(error=str(error), kind=type(error).__name__)
     return found | dict(reported=reported, elapsed_s=time.monotonic() - started)
@@ -129,7 +128,7 @@ class TestFetching:
         assert rows_of(answer, "train") == named(opinions(60))
         assert rows_of(answer, "validation") == named(opinions(12, 60))
         assert rows_of(answer, "test") == named(opinions(20, 72))
-        assert (answer["seconds"], answer["kind"], answer["left_out"], answer["note"]) == (None, "classes", {}, "")
+        assert (answer["seconds"], answer["kind"], answer["note"]) == (None, "classes", "")
 
     def test_the_source_names_repository_commit_and_rows(self, client: Client) -> None:
         repo = client.hub.repo("dataset", "acme/tiny")
@@ -200,7 +199,7 @@ class TestFetching:
         assert answer["texts"] == columns["a"][:3]
         assert answer["seconds"] == columns["b"][:3]
         assert answer["labels"] == ["5", "0.25", "3.8"]
-        assert (answer["kind"], answer["left_out"]) == ("similarity", {NO_LABEL: 1})
+        assert (answer["kind"], answer["note"]) == ("similarity", "left out: 1 with no label")
 
     def test_rows_that_cannot_be_used_are_left_out_and_counted(self, client: Client) -> None:
         texts = ["fine", "hidden", "  ", "missing", "x" * 21, " padded ", None]
@@ -208,7 +207,6 @@ class TestFetching:
         client.hub.add("dataset", "acme/holes", {"train.parquet": parquet_file(columns, classes={"label": OPINIONS})})
         [answer] = client.fetch({"repository": "acme/holes", "text": "text", "label": "label"}, SCL_MAX_TEXT_CHARS="20")
         assert rows_of(answer, "train") == [("fine", "negative"), ("padded", "positive")]
-        assert answer["left_out"] == {NO_LABEL: 2, EMPTY: 2, TOO_LONG: 1}
         assert answer["note"] == "left out: 2 with no label, 2 with an empty text, 1 with more than 20 characters"
 
     def test_the_total_is_told_where_the_repository_says_it(self, client: Client) -> None:
