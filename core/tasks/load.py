@@ -14,7 +14,7 @@ from core.config import FILE_TASK, ReadingConfig, TaskConfig
 from core.errors import ConfigError, TaskError, quote_value
 from core.messages import N_, Message
 from core.tasks.dataset import LEVELS, ScoredPair, Split, TaskData, split_of_pairs
-from core.tasks.files.problems import PROBLEMS, check_drop
+from core.tasks.files.problems import PROBLEMS
 from core.tasks.files.reading import CombinedFiles, Source, combine_readings, read_file
 from core.tasks.noise import flipped_labels, long_tail, noisy_text
 from core.tasks.registry import task_entry
@@ -143,7 +143,9 @@ def usable_rows(together: CombinedFiles, drop: Sequence[str]) -> list[Rows]:
         drop: kinds of problems whose rows may be dropped.
     Raises: TaskError for rows that cannot be used and may not be dropped; ConfigError for a kind that does not exist.
     """
-    check_drop(drop)
+    for kind in drop:
+        if kind not in PROBLEMS:
+            raise ConfigError("drop", kind, "choose from {names}.", names=tuple(PROBLEMS))
     kinds = [kind for kind in together.counts if PROBLEMS[kind].must_drop and kind not in drop]
     if kinds:
         count = sum(together.counts[kind] for kind in kinds)

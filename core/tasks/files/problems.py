@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from core.config import ReadingConfig
-from core.errors import ConfigError, TaskError, quote_value
+from core.errors import TaskError, quote_value
 from core.messages import N_, Message
 from core.settings import PREFIX
 from core.tasks.files.columns import NUMBER, SPLITS
@@ -83,13 +83,6 @@ def limit_error(file: str, limit: str, most: int) -> TaskError:
         unit=Message(LIMITS[limit]),
         setting=f"{PREFIX}{limit.upper()}",
     )
-
-
-def check_drop(kinds: Iterable[str]) -> None:
-    """Check that these kinds of problems exist. Raises: ConfigError."""
-    for kind in kinds:
-        if kind not in PROBLEMS:
-            raise ConfigError("drop", kind, "choose from {names}.", names=tuple(PROBLEMS))
 
 
 def score(text: str) -> float | None:

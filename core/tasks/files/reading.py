@@ -22,7 +22,6 @@ from core.tasks.files.problems import (
     PROBLEMS,
     Problem,
     ProblemList,
-    check_drop,
     is_formula,
     limit_error,
     row_problem,
@@ -122,9 +121,8 @@ class CombinedFiles:
     def dropping(self, kinds: Collection[str]) -> list[Rows]:
         """Return each file's rows without those that have a problem of these kinds. Of repeated rows, the first stays.
 
-        Raises: ConfigError for a kind that does not exist; TaskError if no row of a file is left.
+        Raises: TaskError if no row of a file is left.
         """
-        check_drop(kinds)
         kept = []
         for reading, optional in zip(self.readings, self.optional, strict=True):
             gone = {row for kind in kinds for row in optional.get(kind, ())}

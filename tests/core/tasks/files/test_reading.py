@@ -18,6 +18,7 @@ from core.errors import ConfigError, TaskError
 from core.tasks.files.problems import PROBLEMS
 from core.tasks.files.reading import CombinedFiles, Reading, combine_readings, read_rows
 from core.tasks.files.tables import open_table
+from core.tasks.load import usable_rows
 from core.tasks.rows import Rows
 from tests.cases import each
 
@@ -254,7 +255,7 @@ class TestTwoFiles:
         with pytest.raises(TaskError, match=r"'test.csv' has no rows left after dropping these"):
             together.dropping(["duplicate"])
         with pytest.raises(ConfigError, match="drop = 'typo' cannot be used: choose from fields, "):
-            together.dropping(["typo"])
+            usable_rows(together, ["typo"])
 
     def test_pairs_and_scores_are_compared_as_such(self) -> None:
         train = read("text_a,text_b,score\na,b,1\nc,d,2\n", "train.csv", kind="similarity")
