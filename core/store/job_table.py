@@ -59,11 +59,6 @@ class JobRecord:
     def active(self) -> bool:
         return not self.status.ended
 
-    @property
-    def is_storing_result(self) -> bool:
-        """True if all units are done and the job is only storing its result."""
-        return self.active and bool(self.total) and self.done == self.total
-
 
 class JobTable(WorkTable):
     """The jobs of a database. Each job has a folder with its log and its temporary files."""

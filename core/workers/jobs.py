@@ -75,10 +75,8 @@ class Jobs:
     def warm_up(self, line: str) -> None:
         """Start the warm process of a queue unless it is running, and return at once.
 
-        Raises: ConfigError for an unknown queue; EngineError if no process can be started.
+        Raises: EngineError if no process can be started.
         """
-        if line not in kinds.queues():
-            raise ConfigError("line", line, "choose {names}.", names=tuple(kinds.queues()))
         with self._plain_errors():
             self._ensure_running(line)
 
@@ -196,4 +194,5 @@ class Jobs:
 
     def _grace_s(self, job_id: str) -> float:
         record = self._table.job(job_id)
-        return KEEPING_GRACE_S if record is not None and record.is_storing_result else GRACE_S
+        is_storing_result = record is not None and bool(record.total) and record.done == record.total
+        return KEEPING_GRACE_S if is_storing_result else GRACE_S

@@ -69,7 +69,7 @@ def test_only_one_that_is_running_reports_and_only_its_first_end_counts(table: J
     table.report(job_id, 2, 4, "half")
     job = table.job(job_id)
     assert job is not None
-    assert (job.done, job.total, str(job.message), job.is_storing_result) == (2, 4, "half", False)
+    assert (job.done, job.total, str(job.message)) == (2, 4, "half")
     table.end(job_id, Status.FINISHED, "", {"rows": 4})
     table.report(job_id, 4, 4, "late")
     table.end(job_id, Status.FAILED, "late")

@@ -17,7 +17,7 @@ import psutil
 import pytest
 
 from core.config import parse_config
-from core.errors import ConfigError, EngineError
+from core.errors import EngineError
 from core.store import Status, Store
 from core.store.job_table import JobTable
 from core.store.liveness import liveness_of, to_json
@@ -226,10 +226,6 @@ class TestWarmUp:
         found = result_of(own_jobs, job_id)
         assert found["pid"] == process.pid
         assert found["loaded_at"] < own_jobs.job(job_id).created_at
-
-    def test_an_unknown_group_is_named(self, own_jobs: Jobs) -> None:
-        with pytest.raises(ConfigError, match="line = 'four' cannot be used: choose one, runs, two"):
-            own_jobs.warm_up("four")
 
     def test_a_folder_that_cannot_be_written_is_named(self, own_jobs: Jobs, store_folder: Path) -> None:
         store_folder.write_text("a file")
