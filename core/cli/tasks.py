@@ -131,10 +131,10 @@ def fetch(data_set: str, name: str | None, folder: str | None, as_json: bool, **
             bar.set_description(str(message), refresh=False)
             bar.update(done - bar.n)
 
-        kept = fetch_into(_library(folder), request, progress=progress)
-    if kept.fetched.note:
-        say(f"{kept.fetched.note[0].upper()}{kept.fetched.note[1:]}.", err=True)
-    _say(kept.task, as_json, was_here=kept.was_here)
+        task, fetched, was_here = fetch_into(_library(folder), request, progress=progress)
+    if fetched.note:
+        say(f"{fetched.note[0].upper()}{fetched.note[1:]}.", err=True)
+    _say(task, as_json, was_here=was_here)
 
 
 assert fetch.help is not None

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -44,12 +45,8 @@ class Listing:
 
     def counts(self, split: str) -> list[int]:
         """Count the rows of every class in a split."""
-        number = {name: i for i, name in enumerate(self.classes)}
-        counts = [0] * len(self.classes)
-        for label, of_split in zip(self.labels, self.splits, strict=True):
-            if of_split == split:
-                counts[number[label]] += 1
-        return counts
+        counts = Counter(zip(self.labels, self.splits, strict=True))
+        return [counts[name, split] for name in self.classes]
 
     def records(self, rows: Sequence[int]) -> list[dict[str, str]]:
         """Return rows as dictionaries, with column names that are detected when the file is read again."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,37 +17,30 @@ from core.tasks.load import split_rows
 from core.tasks.rows import Rows
 
 
-@dataclass(frozen=True)
-class Addition:
-    """A task in the library, with the data fetched for it.
-
-    Attributes:
-        was_here: True if the library already had a task with the same rows. That task keeps its name.
-    """
-
-    task: LibraryTask
-    fetched: Fetched
-    was_here: bool
-
-
 def job(request: dict[str, Any], folder: Path, progress: Progress) -> dict[str, Any]:
     """Fetch a data set and add it to the library of a store's folder.
 
     Args:
         request: fields of a HubRequest, and "owner", the visitor who will own the task.
-    Returns: the task's id and name, and `was_here` as in `Addition`.
+    Returns: the task's id and name, and "was_here", as `fetch_into`.
     Raises: TaskError or ConfigError.
     """
     owner = request.pop("owner", None)
-    added = fetch_into(TaskLibrary(folder), build(HubRequest, request), progress=progress, owner=owner)
-    return {"task": added.task.id, "name": added.task.name, "was_here": added.was_here}
+    task, _fetched, was_here = fetch_into(
+        TaskLibrary(folder), build(HubRequest, request), progress=progress, owner=owner
+    )
+    return {"task": task.id, "name": task.name, "was_here": was_here}
 
 
-def fetch_into(library: TaskLibrary, request: HubRequest, *, progress: Progress, owner: str | None = None) -> Addition:
+def fetch_into(
+    library: TaskLibrary, request: HubRequest, *, progress: Progress, owner: str | None = None
+) -> tuple[LibraryTask, Fetched, bool]:
     """Fetch a data set, check that it makes a task, and add it to a library.
 
     Args:
         owner: the visitor who will own the task, on a shared server.
+    Returns: the task, the data fetched for it, and True if the library already had a task with the same rows, which
+        keeps its name.
     Raises: ConfigError for an invalid name, before anything is fetched; TaskError from `fetch`, or for rows that do not
         make a task. Nothing is added in either case.
     """
@@ -59,7 +51,7 @@ def fetch_into(library: TaskLibrary, request: HubRequest, *, progress: Progress,
     progress(len(fetched.rows), len(fetched.rows), Message("adding the rows to the library"))
     source = f"{fetched.source}; {fetched.note}" if fetched.note else fetched.source
     was_here = library.find_rows(fetched.rows) is not None
-    return Addition(library.add(fetched.rows, name=name, source=source, owner=owner), fetched, was_here)
+    return library.add(fetched.rows, name=name, source=source, owner=owner), fetched, was_here
 
 
 def _check_splits(rows: Rows, name: str, request: HubRequest) -> None:
