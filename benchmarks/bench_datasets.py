@@ -103,7 +103,7 @@ def measured(folder: Path, floor: float | None, steps: int, library: TaskLibrary
             "phases": [{"steps": steps, "optimiser": {"learning_rate": 1e-4, "classifier_learning_rate": 5e-3}}],
             "probe": {"frame_steps": [0, steps]},
         }
-        load = partial(load_task, library=library)
+        load = partial(load_task, own=library.named_rows)
         learned = library.add(with_fewer_tests(rows), name=f"{folder.name}, fewer tests", source=folder.name)
         draft["task"] = {"id": learned.id}
         config, data = prepare(parse_config(draft), gpu=has_gpu(), bfloat16=has_bfloat16("auto"), load=load)

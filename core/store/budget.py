@@ -62,8 +62,8 @@ def over_budget_sentence(excess: int) -> Message:
     """Return the warning that runs exceed the budget by `excess` bytes and no more weights can be dropped."""
     budget_gb = settings().disk_gb
     return Message(
-        "Runs take {size}, more than SCL_DISK_GB = {budget:g}, and no more weights can be dropped: delete runs, or "
-        "raise SCL_DISK_GB.",
+        "Runs use {size}, more than SCL_DISK_GB = {budget:g}, and no more weights can be dropped: delete runs, "
+        "or raise SCL_DISK_GB.",
         size=size_text(budget_gb * GB + excess),
         budget=budget_gb,
     )

@@ -189,7 +189,7 @@ def test_the_budget_is_a_setting(store: Store, monkeypatch: pytest.MonkeyPatch) 
     assert names(store, run_id) == NOT_WEIGHTS
     monkeypatch.setenv("SCL_DISK_GB", "2")
     assert str(over_budget_sentence(GB)) == (
-        "Runs take 3.0 GB, more than SCL_DISK_GB = 2, and no more weights can be dropped: "
+        "Runs use 3.0 GB, more than SCL_DISK_GB = 2, and no more weights can be dropped: "
         "delete runs, or raise SCL_DISK_GB."
     )
     for value in ("0", "-1", "nan", "inf", "much"):

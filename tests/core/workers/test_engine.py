@@ -358,7 +358,7 @@ def test_a_run_that_ends_makes_room_and_one_that_begins_without_says_so(
     assert engine.store.run(first).weights_dropped_at is not None
     assert engine.store.run(first).dropped_gb == 1e-6
     assert run.message is not None
-    assert str(run.message).startswith("When this run started: Runs take")
+    assert str(run.message).startswith("When this run started: Runs use")
     assert len(engine.store.frame_steps(first)) == len(list(engine.store.run_folder(first).glob("frame-*")))
     if worker is not None and not isinstance(engine, RayEngine):
         worker.wait(END_S)  # else it may start the next test's run, with this disk budget
