@@ -90,7 +90,7 @@ def test_a_link_sets_the_language_and_an_unknown_code_is_reported(
 def test_a_download_is_in_the_language_of_the_page(page: Page, server: Server, runs: tuple[str, str]) -> None:
     settled(page, f"{server.url}/compare?runs={','.join(runs)}&lang=zh")
     with page.expect_download() as coming:
-        page.get_by_role("button", name="两次运行导出为一个页面").click()
+        page.get_by_role("button", name="两次运行导出为一个网页").click()
     text = Path(coming.value.path()).read_text(encoding="utf-8")
     assert '<html lang="zh">' in text
     assert "得分" in text

@@ -480,8 +480,7 @@ def test_it_opens_on_maps_whose_heads_give_the_separation_at_the_end(opened: Ope
         cosine = rows[i] @ rows[j] / np.linalg.norm(rows[i]) / np.linalg.norm(rows[j])
         pairs[LABELS[i] == LABELS[j]].append(cosine)
     silhouette = slow_silhouette(rows, np.array(LABELS[:4]))
-    within, between = mean(pairs[True]), mean(pairs[False])
-    said = f"cosine within classes {within:.2f} · between classes {between:.2f} · silhouette {silhouette:.2f}"
+    said = f"within {mean(pairs[True]):.2f} · between {mean(pairs[False]):.2f} · silhouette {silhouette:.2f}"
     assert (ended, going) == (f"At step 8: {said.replace('-', '−')}", "")
 
 

@@ -172,11 +172,8 @@ def separation(frames: Frames) -> str:
         return ""
     vectors, labels = frames.vectors(step)[:held_out], frames.probe.labels[:held_out]
     found = {**geometry(vectors, labels), "silhouette": silhouette(frames)}
-    names = {
-        "within_cosine": _("cosine within classes"),
-        "between_cosine": _("between classes"),
-        "silhouette": _("silhouette"),
-    }
+    # Translators: mean cosine of texts within a class, and of texts of two classes.
+    names = {"within_cosine": _("within"), "between_cosine": _("between"), "silhouette": _("silhouette")}
     known = [f"{names[name]} {signed(value, 2)}" for name in names if (value := found.get(name)) is not None]
     return _("At step {step}: {measures}", step=f"{step:,}", measures=" · ".join(known)) if known else ""
 
