@@ -177,7 +177,7 @@ def disk_line(engine: Engine, run: RunSummary) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         if run.weights_dropped_at is None and visitor().may_change(run.owner):
             st.toggle(
-                _("Never delete weights"),
+                _("Always keep weights"),
                 run.keep_weights,
                 key=key,
                 on_change=turned,
