@@ -40,7 +40,7 @@ from pages.ui.address import Experiments
 from pages.ui.bound import bound_choice, bound_segments, forget
 from pages.ui.compare.picking import group_name
 from pages.ui.controls import offer_undo_of_experiments, run_action, show_notice
-from pages.ui.experiments.results import chart_view, map_view, report_view, table_view
+from pages.ui.experiments.results import chart_view, map_view, report_view, results_of, table_view
 from pages.ui.experiments.set_up import GRID, draw_published, set_up
 from pages.ui.experiments.surface import draw_findings, draw_maps, start_card
 from pages.ui.parameter_widget import begin_fields, field_problem, number_field
@@ -201,11 +201,11 @@ def _view(engine: Engine, experiment_id: str, polling: bool) -> None:
     everything_ended = len(runs) >= design.runs and all(run.ended for run in runs)
     full = full_runs(engine, design) if surface and everything_ended else []
     withheld = draw_findings(engine.store, design, runs, full) if surface else ()
-    results = replace(reads.results_of(engine.store, experiment, runs, measure, split), withheld=measure in withheld)
+    results = replace(results_of(engine.store, experiment, runs, measure, split), withheld=measure in withheld)
     measuring, drawn = False, surface or (show == "chart" and levels_figure([results]) is not None)
     # Accuracy and separation are drawn over the same setting.
     second = "accuracy" if measure in OF_VECTORS else "silhouette"
-    beside = reads.results_of(engine.store, experiment, runs, second, VALIDATION) if drawn else None
+    beside = results_of(engine.store, experiment, runs, second, VALIDATION) if drawn else None
     above, shown, below = st.container(), st.container(key="experiment_shown"), st.container()
     if (measure in OF_VECTORS or (drawn and everything_ended)) and (
         lacking := unmeasured(engine.store, [*runs, *full])

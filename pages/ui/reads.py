@@ -19,18 +19,15 @@ from core.config import KnobTurn, ReadingConfig, RunConfig
 from core.config.score_source import scored_evaluations
 from core.errors import StoreError, TaskError
 from core.events import Evaluation, Step
-from core.experiments.cost import Cost, cost
 from core.experiments.design import Design, parse_design
 from core.experiments.lifecycle import Experiments
-from core.experiments.results import OF_VECTORS, Results, results, vector_measures
-from core.messages import N_, _, language
+from core.messages import _, language
 from core.store import (
     Experiment,
     ExperimentRun,
     LibraryTask,
     RunRecord,
     RunSummary,
-    Status,
     Store,
     TaskLibrary,
     default_folder,
@@ -60,8 +57,6 @@ KNOWN_BY: Mapping[str | type[Any], Callable[[Any], Any]] = {
     TaskData: attrgetter("content_hash"),
     UploadedFile: attrgetter("file_id"),
 }
-# The cost of an experiment depends on the existing runs, which change over time.
-COST_S = 60.0
 
 
 def cached(
@@ -242,30 +237,3 @@ def open_experiments(engine: Engine) -> Experiments:
 def design_of(experiment: Experiment) -> Design:
     """Return the design of an experiment."""
     return parse_design(experiment.design)
-
-
-@cached(64, spinner=N_("Checking every cell"), kept_s=COST_S)
-def cost_of(store: Store, design: Design) -> Cost:
-    """Estimate the cost of a design. Raises: ConfigError, TaskError or EncoderError if none of its cells can run."""
-    return cost(engine_of(str(store.folder)), design)
-
-
-def results_of(
-    store: Store, experiment: Experiment, runs: Sequence[ExperimentRun], measure: str, split: str
-) -> Results:
-    """Compute the results of the finished runs, again whenever another run finishes."""
-    finished = [
-        run
-        for run in runs
-        if run.status == Status.FINISHED
-        # Vectors are measured some time after a run has finished.
-        and (measure not in OF_VECTORS or vector_measures(store, run) is not None)
-    ]
-    return _results(store, experiment, finished, measure, split)
-
-
-@cached(128, spinner=N_("Comparing"))
-def _results(
-    store: Store, experiment: Experiment, finished: Sequence[ExperimentRun], measure: str, split: str
-) -> Results:
-    return results(store, experiment.id, design_of(experiment), measure=measure, split=split, runs=finished)

@@ -25,15 +25,23 @@ from core.experiments.result_table import (
     table_rows,
     table_text,
 )
-from core.experiments.results import CellResult, Results, pair_agreement
+from core.experiments.results import (
+    OF_VECTORS,
+    CellResult,
+    Results,
+    pair_agreement,
+    vector_measures,
+)
+from core.experiments.results import results as compute_results
 from core.experiments.surface import full_draft
 from core.figures.run_curves import MOST_RUNS
-from core.messages import _, join_list, ngettext, sentences
+from core.messages import N_, _, join_list, ngettext, sentences
 from core.quantities import PERCENT_CELLS, hundredths
-from core.store import Experiment, ExperimentRun, Status
+from core.store import Experiment, ExperimentRun, Status, Store
 from core.store.records import PEAK_MEMORY
 from core.store.sizes import size_text
 from core.workers import Engine
+from pages.ui import reads
 from pages.ui.address import Experiments
 from pages.ui.compare.pair import OVER_EXAMPLES, pair_text
 from pages.ui.experiments.heat_map import cell_sentences, heat_map, legend
@@ -71,6 +79,28 @@ _frame = component(
     [UI / "experiments" / "report_frame.js"],
     [STYLE],
 )
+
+
+def results_of(
+    store: Store, experiment: Experiment, runs: Sequence[ExperimentRun], measure: str, split: str
+) -> Results:
+    """Compute the results of the finished runs, again whenever another run finishes."""
+    finished = [
+        run
+        for run in runs
+        if run.status == Status.FINISHED
+        # Vectors are measured some time after a run has finished.
+        and (measure not in OF_VECTORS or vector_measures(store, run) is not None)
+    ]
+    return _results(store, experiment, finished, measure, split)
+
+
+@reads.cached(128, spinner=N_("Comparing"))
+def _results(
+    store: Store, experiment: Experiment, finished: Sequence[ExperimentRun], measure: str, split: str
+) -> Results:
+    design = reads.design_of(experiment)
+    return compute_results(store, experiment.id, design, measure=measure, split=split, runs=finished)
 
 
 def chart_view(experiment: Experiment, results: Results, beside: Results | None) -> None:

@@ -14,11 +14,13 @@ from core.config.describe import problem_text
 from core.config.edit import settings_text
 from core.config.fields import build
 from core.errors import PlaygroundError
+from core.experiments.cost import Cost, cost
 from core.experiments.design import Design, grid_name
 from core.experiments.protocols.entry import Protocol
 from core.experiments.protocols.registry import PROTOCOLS
-from core.messages import _, ngettext
+from core.messages import N_, _, ngettext
 from core.representation.paired import LEVEL, fewest_seeds
+from core.store import Store
 from core.store.sizes import size_text
 from core.workers import Engine
 from core.workers.machine import slots
@@ -31,6 +33,8 @@ from pages.ui.parts import duration, escaped, scroll_into_view, show_errors
 from pages.ui.visitor import visitor
 
 GRID = "grid"
+# The cost of an experiment depends on the existing runs, which change over time.
+COST_S = 60.0
 
 
 def set_up(engine: Engine, name: str, head: DeltaGenerator) -> None:
@@ -64,12 +68,18 @@ def leave() -> None:
     st.rerun()
 
 
+@reads.cached(64, spinner=N_("Checking every cell"), kept_s=COST_S)
+def _cost(store: Store, design: Design) -> Cost:
+    """Estimate the cost of a design. Raises: ConfigError, TaskError or EncoderError if none of its cells can run."""
+    return cost(reads.engine_of(str(store.folder)), design)
+
+
 def _launch_card(engine: Engine, design: Design | None, problem: str) -> None:
     """Draw the launch card. Args: problem: why there is no design."""
     found = None
     if design is not None:
         try:
-            found = reads.cost_of(engine.store, design)
+            found = _cost(engine.store, design)
         except PlaygroundError as error:
             problem = problem_text(error)
     if design is None or found is None:
