@@ -136,7 +136,6 @@ def _columns() -> dict[str, Any]:
         "Scored": column.TextColumn(
             # Translators: the heading of a column: whether the classifier or a linear probe was scored.
             _("Scored by"),
-            width="small",
             help=_(
                 "A run whose classifier never learned is scored by a linear probe of its vectors; on a task with "
                 "similarity scores, by Spearman's ρ"
@@ -254,7 +253,9 @@ def _table(store: Store, runs: list[RunSummary], sizes: Mapping[str, RunSize]) -
             "By": owner_names(store, [run.owner for run in runs]),
             "Tags": [list(run.tags) for run in runs],
             "Status": _statuses(store, runs),
-            "Progress": hundredths([run.last_step / run.steps for run in runs]),
+            "Progress": hundredths(
+                [None if run.status == Status.FINISHED else run.last_step / run.steps for run in runs]
+            ),
             "Task": [" · ".join([task_label(run.config), *row_labels(run.config.task)]) for run in runs],
             "Where": [run.place or (_("this machine") if run.device else "") for run in runs],
             "Objective": [objective_label(run.effective) for run in runs],
@@ -270,6 +271,7 @@ def _table(store: Store, runs: list[RunSummary], sizes: Mapping[str, RunSize]) -
         }
     )
     empty = ["Scored"] if {None, "classifier"}.issuperset(scorers) else []
+    empty += [] if any(run.status != Status.FINISHED for run in runs) else ["Progress"]
     empty += [] if any(run.tags for run in runs) else ["Tags"]
     empty += [] if settings().shared else ["By"]
     empty += [] if any(run.place for run in runs) else ["Where"]

@@ -171,7 +171,7 @@ def queue_words(place: Place | None, on_cluster: bool) -> str:
 
 
 def draw_scores(now: RunNow) -> None:
-    """Draw the tiles: current validation accuracy and macro-F1, the probe to beat, and test accuracy."""
+    """Draw the tiles: current validation accuracy and macro-F1, the untrained probe, and test accuracy."""
     run, config = now.run, now.config
     last = {evaluation.split: evaluation for evaluation in now.scores}
     validation, test, probe_test = last.get(VALIDATION), last.get("test"), last.get(BASELINE_TEST)
@@ -190,7 +190,7 @@ def draw_scores(now: RunNow) -> None:
         if validation is None
         else _("Scored on validation at every frame, last at step {step}.", step=f"{validation.step:,}")
     )
-    # A frame's probe is fitted on fewer rows than the probe to beat, so it is compared with the probe of step 0.
+    # A frame's probe is fitted on fewer rows than the untrained one, so it is compared with the probe of step 0.
     at_start = next((e for e in now.scores if e.split == VALIDATION and e.step == 0 and probed), None)
     reference = at_start or last.get(BASELINE)
     majority = _("The majority class alone scores {share}.", share=percent(run.facts.get("majority_rate", 0.0)))
@@ -207,7 +207,7 @@ def draw_scores(now: RunNow) -> None:
     macro_f1 = percent(validation.values["macro_f1"]) if validation else "–"
     _tile(_("Macro-F1"), macro_f1, [_("Macro-F1 of the same model, on validation.")])
     _tile(
-        _("Probe to beat") if at_start is None else _("Probe at step 0"),
+        _("Untrained probe") if at_start is None else _("Probe at step 0"),
         _accuracy(reference),
         [_about_reference(reference, at_start is not None, _(POOLED[config.encoder.pooling])), noise, majority],
     )

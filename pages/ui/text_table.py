@@ -80,7 +80,7 @@ def text_table(
     )
     if count > MAX_ROWS:
         shown, every = f"{MAX_ROWS:,}", f"{count:,}"
-        st.caption(_("The first {shown} of {every} are shown; the download has all.", shown=shown, every=every))
+        st.caption(_("The first {shown} of {every} are shown.", shown=shown, every=every))
 
 
 def _kind(values: Sequence[Cell]) -> str:

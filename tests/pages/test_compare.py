@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import html
 import io
 import json
 import re
@@ -103,7 +104,8 @@ def table(app: AppTest, *columns: str) -> Any:
 
 def lists(app: AppTest) -> list[list[str]]:
     """Return the texts that B fixed, and those that it broke."""
-    return [frame.value["Text"].tolist() for frame in app.dataframe if "A says" in frame.value]
+    tables = [re.findall('<td class="wide"[^>]*>(.*?)</td>', one.body) for one in app.html if "A predicts" in one.body]
+    return [[html.unescape(text) for text in texts] for texts in tables]
 
 
 def widget(app: AppTest, key: str) -> Any:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import pandas as pd
 import streamlit as st
 
 from core.events import SCORED_PAIRS, VALIDATION
@@ -20,9 +19,11 @@ from pages.ui.bound import bound_choice
 from pages.ui.compare.picking import Compared, Linked, RunFrames
 from pages.ui.explore import run_reads
 from pages.ui.parts import escaped
+from pages.ui.text_table import Cell, text_table
 
 SELECTION_KEY = "compare.select"
 TABLE_HEIGHT = 320
+PREDICTS = (N_("A predicts"), N_("B predicts"))
 COUNT_WIDTH = 150
 # Names of the tests over examples; the other test is over seeds.
 OVER_EXAMPLES = {
@@ -166,9 +167,9 @@ def _list(
     scores: Sequence[ExampleScores],
 ) -> None:
     """Draw the examples that B fixed or broke. Args: ids: of the examples; rows: in each run's probe set."""
-    title = _("Fixed by B") if name == "fixed" else _("Broken by B")
+    said = N_("Fixed by B") if name == "fixed" else N_("Broken by B")
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.markdown(f"**{title}** · {len(ids):,}", width="stretch")
+        st.markdown(f"**{_(said)}** · {len(ids):,}", width="stretch")
         st.button(
             _("Select on the maps"),
             key=f"compare.{name}.select",
@@ -180,24 +181,9 @@ def _list(
     if not ids:
         return
     probe = a.frames.probe
-    table: dict[str, list[str]] = {
-        "Text": [probe.texts[row] for row in rows[0]],
-        "Label": [probe.classes[probe.labels[row]] for row in rows[0]],
-    }
-    columns = {
-        "Text": st.column_config.TextColumn(_("Text"), width="medium"),
-        "Label": st.column_config.Column(_("Label")),
-    }
-    for letter, frames, found, of_run in zip("AB", (a.frames, b.frames), scores, rows, strict=True):
-        says = f"{letter} says"
-        columns[says] = st.column_config.Column(_("{run} predicts", run=letter))
-        table[says] = [
+    columns: dict[str, list[Cell]] = {N_("Label"): [probe.classes[probe.labels[row]] for row in rows[0]]}
+    for says, frames, found, of_run in zip(PREDICTS, (a.frames, b.frames), scores, rows, strict=True):
+        columns[says] = [
             f"{frames.probe.classes[found.predicted[row]]} {percent(found.confidence[row])}" for row in of_run
         ]
-    st.dataframe(
-        pd.DataFrame(table),
-        hide_index=True,
-        height=min(TABLE_HEIGHT, 38 + 35 * len(rows[0])),
-        key=f"compare.{name}",
-        column_config=columns,
-    )
+    text_table({**columns, N_("Text"): [probe.texts[row] for row in rows[0]]}, height=TABLE_HEIGHT, label=said)

@@ -57,12 +57,12 @@ SPLITS: Mapping[str, tuple[str, str, str]] = {
     ),
 }
 # The baseline of the runs, so no run is marked as best at it.
-PROBE = Measure("baseline.accuracy", N_("Linear probe to beat"), None)
+PROBE = Measure("baseline.accuracy", N_("Untrained probe"), None)
 PROBE_ABOUT = N_(
     "Validation accuracy of a logistic regression (C = 1) on the untrained encoder's vectors of the run's training "
     "rows, including those that a short run does not reach."
 )
-PROBE_TEST = Measure("baseline_test.accuracy", N_("Linear probe to beat, test"), None)
+PROBE_TEST = Measure("baseline_test.accuracy", N_("Untrained probe, test"), None)
 PROBE_COUNT = Measure("baseline.train_rows", N_("Training rows of this probe"), None)
 # A run whose classifier never learned is scored by a linear probe; the two kinds are not ranked against each other.
 OF_PROBE = "probe."
