@@ -47,6 +47,26 @@ def test_cosine_mse_equals_the_slow_loop() -> None:
     assert cosine_mse_loss(*pairs(), SCORES).item() == pytest.approx(math.fsum(errors) / 5, rel=1e-7)
 
 
+def test_values_and_gradients_are_those_of_sentence_transformers() -> None:
+    """Figures of CoSENTLoss and CosineSimilarityLoss in sentence-transformers 6.2.0, on the same vectors."""
+    wave = torch.arange(30, dtype=torch.float64).reshape(5, 6) * 0.7
+    second = torch.sin(wave + 1.3) + torch.sin(wave).flip(0) / 2
+    scores = torch.tensor([0.0, 0.2, 0.2, 0.5, 1.0], dtype=torch.float64)
+    for temperature, value, norm in (
+        (0.05, 8.572027270667824, 13.909269774237206),  # scale 20, its default
+        (0.2, 3.047486683265765, 2.4677248170325234),
+        (1.0, 2.3612364461706874, 0.3674890491642495),
+    ):
+        first = torch.sin(wave).requires_grad_()
+        loss = cosent_loss(first, second, scores, temperature=temperature)
+        assert loss.item() == pytest.approx(value, rel=1e-12)
+        assert torch.autograd.grad(loss, first)[0].norm().item() == pytest.approx(norm, rel=1e-10)
+    first = torch.sin(wave).requires_grad_()
+    loss = cosine_mse_loss(first, second, scores)
+    assert loss.item() == pytest.approx(0.19674273197526432, rel=1e-7)  # its scores are rounded to float32
+    assert torch.autograd.grad(loss, first)[0].norm().item() == pytest.approx(0.21538115084121287, rel=1e-7)
+
+
 def test_the_gradients_pass_gradcheck() -> None:
     given = [one.requires_grad_() for one in pairs()]
     assert torch.autograd.gradcheck(lambda a, b: cosent_loss(a, b, SCORES, temperature=0.3), given)
