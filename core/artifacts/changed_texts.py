@@ -76,7 +76,7 @@ def changes(texts: Sequence[str]) -> list[Change]:
     """
     words = [Change(name, rate) for name in (TYPOS, *CHANGES) for rate in RATES]
     words += [Change(name, None) for name in PARAPHRASES if have_paraphrases(texts)]
-    views = [one for one in VIEWS.values() if one.kind in ("pass", "tokens", "embedding") and not one.follows_gradient]
+    views = [one for one in VIEWS.values() if one.kind in ("pass", "tokens", "embedding")]
     return [*words, *(Change(one.name, None) for one in views)]
 
 

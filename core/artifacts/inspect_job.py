@@ -44,8 +44,8 @@ from core.artifacts.sentence import (
 from core.artifacts.weights import UNTRAINED, all_known, load_at, probe_of, untrained_encoder, weight_stamps
 from core.catalogue.views import VIEWS, ViewEntry
 from core.config import EncoderConfig, Precision
-from core.config.objective import with_number
-from core.config.plan import Plan, objective_at, plan_phase
+from core.config.objective import TermConfig, ViewConfig, with_number
+from core.config.plan import Plan, TermPlan, objective_at, plan_phase
 from core.config.score_source import classifier_learned
 from core.encoders.model import Encoder, Tokenizer
 from core.encoders.packing import Tokens
@@ -61,6 +61,7 @@ from core.settings import settings
 from core.store import RunRecord, Store, TaskLibrary
 from core.store.budget import reading_weights
 from core.texts.eda import row_generator, stream
+from core.training.adversarial import arrange_gradients, embedding_gradients
 from core.training.encode import ENCODE_BATCH, Attention, Encodings, encode, encoder_autocast
 from core.training.untrained import probe_rows
 from core.views.embedding import Embedded
@@ -68,6 +69,8 @@ from core.views.token_clusters import cluster_members
 from core.workers import Progress
 from core.workers.run_rows import TaskSource
 
+# An adversarial step follows SimCSE, which needs no labels and no trained classifier.
+ADVERSARY = TermPlan("", TermConfig(loss="simcse", views=(ViewConfig(view="dropout"),)))
 # The file that holds a result, and the steps it covers.
 Answer = tuple[Path, Iterable[int]]
 
@@ -445,14 +448,22 @@ def _pooled_changed(
         tokens = [shuffle(one, encoder.special_ids, rng) for one, rng in zip(tokens, rngs, strict=True)]
     order = sorted(range(len(tokens)), key=lambda i: -len(tokens[i].ids))
     pooled = torch.empty(len(tokens), encoder.base.config.hidden_size)
-    with torch.random.fork_rng(devices=[]), torch.inference_mode(), encoder_autocast(precision, pooled.device):
+    with torch.random.fork_rng(devices=[]), torch.no_grad():
         torch.manual_seed(0)
         try:
-            encoder.train(view is not None and view.kind == "pass")
             for start in range(0, len(order), ENCODE_BATCH):
                 batch = order[start : start + ENCODE_BATCH]
-                hook = partial(_change_embeddings, view, len(batch)) if view is not None and view.embedding else None
-                found = encoder.encode([tokens[i] for i in batch], Taps(), change=hook)
+                given, change_batch = [tokens[i] for i in batch], None
+                autocast = encoder_autocast(precision, pooled.device)
+                if view is not None and view.embedding:
+                    gradients = []
+                    if view.follows_gradient:
+                        encoder.train()  # the loss contrasts two dropout passes
+                        gradients = embedding_gradients(encoder, given, torch.zeros(len(given)), ADVERSARY, autocast)
+                    change_batch = partial(_change_embeddings, view, len(given), gradients)
+                encoder.train(view is not None and view.kind == "pass")
+                with autocast:
+                    found = encoder.encode(given, Taps(), change=change_batch)
                 pooled[batch] = found.pooled[len(encoder.blocks)]
             encoder.eval()
             return pooled, encoder.logits(pooled)
@@ -460,9 +471,12 @@ def _pooled_changed(
             encoder.eval()  # other callers share it
 
 
-def _change_embeddings(view: ViewEntry, texts: int, embeddings: Tensor, owners: Tensor, special: Tensor) -> Tensor:
-    settings = {one.name: one.default for one in view.parameters}
-    changed: Tensor = load(view.embedding)(Embedded(embeddings, owners, special, range(texts)), settings)
+def _change_embeddings(
+    view: ViewEntry, texts: int, gradients: Sequence[Tensor], embeddings: Tensor, owners: Tensor, special: Tensor
+) -> Tensor:
+    settings, every = {one.name: one.default for one in view.parameters}, range(texts)
+    gradient = arrange_gradients(gradients, embeddings, owners, every) if gradients else None
+    changed: Tensor = load(view.embedding)(Embedded(embeddings, owners, special, every, gradient), settings)
     return changed
 
 

@@ -13,7 +13,7 @@ import torch
 
 from core.artifacts import inspect_job
 from core.artifacts.cache import read
-from core.artifacts.changed_texts import CHANGED_TEXTS, ChangedTexts, changes
+from core.artifacts.changed_texts import CHANGED_TEXTS, Change, ChangedTexts, changes
 from core.artifacts.inspect_job import distances_job, job
 from core.artifacts.layers import layer_numbers, layer_vectors
 from core.artifacts.measures import TrainingMeasures, read_similarity
@@ -519,7 +519,8 @@ def test_views_of_the_input_differ_from_the_text_and_leave_the_shared_encoder_as
             assert (drawn[change.name] - plain).abs().amax(1).min() > 1e-4, change.name
             again, _ = inspect_job._pooled_changed(encoder, tokenizer, texts, change, "float32")
             assert torch.equal(again, drawn[change.name])
-    assert set(drawn) == {"dropout", "token_shuffle", "token_cutoff", "feature_cutoff", "embedding_dropout"}
+    views = {"dropout", "token_shuffle", "token_cutoff", "feature_cutoff", "embedding_dropout", "adversarial"}
+    assert set(drawn) == views
     assert not any(module.training for module in encoder.modules())
     assert torch.equal(torch.get_rng_state(), state)
 
@@ -566,3 +567,21 @@ def test_what_is_known_of_dropped_weights_is_kept_and_more_is_refused_in_a_sente
     for what in ("layers", "deletions"):
         with pytest.raises(StoreError, match=r"Its weights were dropped on .* raise SCL_DISK_GB and run the same"):
             asked(store, run, what, text=TEXT, second=None, step=8)
+
+
+def test_an_adversarial_step_moves_texts_further_than_one_of_random_signs(
+    store: Store, run: RunRecord, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = load_at(store, run, run.steps)
+    texts = TaskSource(store.folder).rows_of(run.config.task, run.config.seed).test.inputs[:9]
+    with torch.inference_mode():
+        plain = model[0].pooled(model[1](texts))
+
+    def cosine() -> float:
+        moved, _ = inspect_job._pooled_changed(*model, texts, Change("adversarial", None), "float32")
+        return float(torch.cosine_similarity(moved, plain).mean())
+
+    adversarial = cosine()
+    arrange = inspect_job.arrange_gradients
+    monkeypatch.setattr(inspect_job, "arrange_gradients", lambda *given: torch.randn_like(arrange(*given)))
+    assert adversarial < cosine() < 1.0
