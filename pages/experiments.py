@@ -95,7 +95,7 @@ def page() -> None:
         about = _("Repeat runs over several seeds, and optionally vary one or two settings.")
         st.markdown(f"**{title}**  \n{about}", width="stretch")
         _begin(_("Set up a grid"), GRID)
-    st.subheader(_("Protocols from papers and unpublished notes"))
+    st.subheader(_("Protocols from papers and from the project's notes"))
     for card, protocol in in_columns(PROTOCOLS.values()):
         with card:
             design = protocol.design()

@@ -84,8 +84,8 @@ def _replay() -> None:
     if name != BASELINE and ours is not None and theirs is not None:
         about.append(
             _(
-                "Spread ratio at the last frame (within over between classes, lower is better): {ours}, for CE "
-                "{theirs}; one seed each.",
+                "Spread ratio at the last frame (spread within ÷ spread between classes, lower is better): "
+                "{ours}; with CE alone {theirs}. One seed each.",
                 ours=f"{ours:.2f}",
                 theirs=f"{theirs:.2f}",
             )

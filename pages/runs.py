@@ -203,7 +203,12 @@ def _budget(sizes: Mapping[str, RunSize], runs: list[RunSummary]) -> None:
             )
         )
     elif total <= budget_gb * GB:
-        said.append(_("Beyond the limit, the snapshots of the oldest finished runs are deleted, then their weights."))
+        said.append(
+            _(
+                "Beyond the limit, the oldest finished runs lose their weights of earlier steps, then their last "
+                "weights."
+            )
+        )
     if total > budget_gb * GB:
         said.append(
             _("The next run that starts or ends drops weights of finished runs. To free space now, delete runs.")

@@ -28,7 +28,7 @@ VIEWS = {"text": N_("One text"), "delete": N_("Delete a word"), "classes": N_("B
 CONTRASTED = {"contrasted": N_("Contrasted tokens")}
 MEAN_POOLING = N_(
     "The page shows attention from [CLS] to each word. This run classifies the mean of all token vectors, so "
-    "that attention says little about its predictions."
+    "the attention of [CLS] says little about its predictions."
 )
 UNTRAINED = N_(
     "At step {step:,} the classifier had learned nothing. Predictions for examples come from a linear probe if the "

@@ -250,11 +250,12 @@ DSCL = LossEntry(
             N_("Variant"),
             "paper",
             N_(
-                "The source notes print two other losses under this name. In their formula, α only adds a constant, so "
-                "the gradient is that of L_out. In their code, α scales the pull of all positives."
+                "The project's notes have two other losses under this name. “Constant shift” is their formula: "
+                "α only adds a constant, so the gradient is that of L_out. “Scaled logits” is their code: α "
+                "scales the pull of all positives."
             ),
             kind="choice",
-            choices={"paper": N_("Paper"), "notes-formula": N_("Notes' formula"), "notes-code": N_("Notes' code")},
+            choices={"paper": N_("Paper"), "notes-formula": N_("Constant shift"), "notes-code": N_("Scaled logits")},
         ),
         temperature_parameter(0.07),
         BASE_TEMPERATURE,

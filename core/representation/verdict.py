@@ -78,7 +78,7 @@ SENTENCES: Mapping[Outcome, str] = {
     ),
     # Translators: {covered} is "it has fallen 50.0% of the way from its collapse line to its lower bound"
     Outcome.LEARNING: N_(
-        "The contrastive loss is below its collapse line, its value if all vectors were equal: {covered}."
+        "The contrastive loss is below its collapse line (its value if all vectors were equal): {covered}."
     ),
     # Translators: {covered} is "it has fallen 90.0% of the way from its collapse line to its lower bound"
     Outcome.NEAR_BOUND: N_(

@@ -28,9 +28,9 @@ from pages.ui.text_table import csv_button
 from pages.ui.waiting import complete_since, draw_job, ensure_job, job_of, start_job
 
 ABOUT = N_(
-    "Changes up to {count} test texts: misspells, deletes, replaces, swaps or duplicates words, and applies "
-    "the augmentations of tokens and embeddings that make contrastive views. Shows how far the vectors move "
-    "and how many predictions flip. Takes about a minute; the result is stored."
+    "Changes up to {count} test texts: misspells, deletes, replaces, swaps or duplicates words, or alters "
+    "tokens or embeddings as views for contrast do. The adversarial step follows SimCSE's gradient. Shows how "
+    "far the vectors move and how many predictions flip. Takes about a minute; the result is stored."
 )
 UNCHANGED = N_("Unchanged")
 ONE_HOT = N_(
@@ -160,9 +160,9 @@ def moves(texts: Sequence[Input], encoder: str) -> None:
     if job is None or job.status != Status.FINISHED:
         st.caption(
             _(
-                "Changes {texts}: misspells, deletes, replaces, swaps or duplicates words, and applies the "
-                "augmentations of tokens and embeddings that make contrastive views. Shows the cosine with the "
-                "unchanged text in {encoder} before training.",
+                "Changes {texts}: misspells, deletes, replaces, swaps or duplicates words, or alters tokens or "
+                "embeddings as views for contrast do. The adversarial step follows SimCSE's gradient. Shows "
+                "the cosine with the unchanged text in {encoder} before training.",
                 texts=read_texts,
                 encoder=escaped(encoder),
             )
@@ -183,8 +183,8 @@ def moves(texts: Sequence[Input], encoder: str) -> None:
         sentences(
             [
                 _(
-                    "Mean cosine between a text and its changed version, in the untrained {encoder}. Those of "
-                    "{texts} that did not change are left out.",
+                    "Mean cosine between {texts} and their changed versions in the untrained {encoder}; texts "
+                    "that did not change are left out.",
                     texts=read_texts,
                     encoder=escaped(encoder),
                 ),

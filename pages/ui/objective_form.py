@@ -44,7 +44,7 @@ def objective_form(number: int, objective: JSON) -> JSON:
     given, convex = objective["terms"], objective["combine"] == "convex"
     entries = sorted((LOSSES[term["loss"]] for term in given), key=lambda entry: entry.contrastive)
     losses = " + ".join(entry.symbol for entry in entries)
-    with summarised([_("Terms: {losses}", losses=losses), _("more: views, levels, layers")], key(number, "terms")):
+    with summarised([_("Loss terms: {losses}", losses=losses), _("more: views, tokens, layers")], key(number, "terms")):
         terms = [_term(number, i, term, len(given)) for i, term in enumerate(given)]
         may_bind = len(given) == 2 and sum(LOSSES[term["loss"]].contrastive for term in given) == 1
         with st.container(horizontal=True):

@@ -527,7 +527,7 @@ def test_a_run_at_its_collapse_line_says_what_the_geometry_says(
 
 @pytest.mark.parametrize(
     ("probed", "reported"),
-    [({}, "the classes are not separated"), ({"train_rows": 80.0}, "if all vectors were equal: it has fallen")],
+    [({}, "the classes are not separated"), ({"train_rows": 80.0}, "if all vectors were equal): it has fallen")],
 )
 def test_a_run_that_predicts_one_class_is_not_said_to_learn_unless_a_probe_predicts(
     opened: Pages,
@@ -888,7 +888,10 @@ def test_a_run_that_lost_its_weights_says_so_everywhere(
 def test_a_run_is_told_to_keep_its_weights(opened: Pages, folder: Path, draft: Draft) -> None:
     store, run_id = finished(folder, draft())
     app = opened("fine_tune", run=run_id)
-    assert "On disk: 3.5 MB (weights 2.0 MB, snapshots 1.0 MB, frames 0.0 MB, other files 0.5 MB)" in words(app)
+    assert (
+        "On disk: 3.5 MB (weights 2.0 MB, weights of earlier steps 1.0 MB, frames 0.0 MB, other files 0.5 MB)"
+        in words(app)
+    )
     (toggle,) = [toggle for toggle in app.toggle if toggle.label == "Always keep weights"]
     assert not toggle.value
     toggle.set_value(True).run()
@@ -983,7 +986,7 @@ class TestLink:
 def test_home_plays_any_of_the_replays(opened: Pages) -> None:
     app = opened("home")
     ours, theirs = (read_replay(SHIPPED[name].path).separations[-1] for name in ("ce-scl", "ce"))
-    assert f"lower is better): {ours:.2f}, for CE {theirs:.2f}" in words(app)
+    assert f"lower is better): {ours:.2f}; with CE alone {theirs:.2f}" in words(app)
     assert SHIPPED["ce-scl"].about in words(app)
     next(group for group in app.get("button_group") if group.label == "Replay").set_value("collapsed").run()
     assert not app.exception

@@ -79,7 +79,10 @@ ENTRIES = (
         "rdrop-stages",
         5,
         N_("R-Drop, one or two stages"),
-        N_("One-stage R-Drop repeats only the classifier, two-stage R-Drop the encoder too. Is that worth its cost?"),
+        N_(
+            "One-stage R-Drop runs only the classifier twice, two-stage R-Drop also the encoder. Is the second "
+            "pass of the encoder worth its cost?"
+        ),
         N_("Liang et al. 2021, arXiv:2106.14448; one stage: the project's unpublished notes"),
         lambda _: (objectives("ce", "ce-scl", "rdrop-one-stage", "rdrop-two-stage"),),
         settings={"task.id": "film_reviews", "steps": 90},
@@ -143,7 +146,10 @@ ENTRIES = (
         "tokens",
         7,
         N_("Tokens: k × α"),
-        N_("Is a contrastive loss on the k tokens with the highest [CLS] attention better than cross-entropy alone?"),
+        N_(
+            "Is a contrastive loss with weight α on the k tokens with the highest [CLS] attention better than "
+            "cross-entropy alone?"
+        ),
         NOTES,
         lambda _: (
             setting_axis("objective.terms.0.k", 30, 60, 90, name=N_("Tokens k")),
@@ -290,7 +296,10 @@ ENTRIES = (
         "long-tail",
         11,
         N_("Long tail"),
-        N_("Does DSCL's α help the rare class when classes are imbalanced?"),
+        N_(
+            "DSCL weights the views of the same text by α and other texts of its class by 1 − α. Does that help "
+            "the rare class when classes are imbalanced?"
+        ),
         N_("Xuan & Zhang, AAAI 2024, arXiv:2403.06151, as discussed in the project's unpublished notes"),
         lambda _: (
             setting_axis("task.imbalance", 1, 10, 50),

@@ -357,8 +357,8 @@ def honesty_line(frames: Frames, spec: MapSpec, number: int) -> str:
     if known is None:
         return _("Measuring the trustworthiness of this map.")
     return _(
-        "**Trustworthiness {trust:.2f} · {k}-NN overlap {overlap}**. A perfect map has 1 and 100%: it keeps "
-        "the {k} nearest neighbours of every point (cosine).",
+        "**Trustworthiness {trust:.2f} · {k}-NN overlap {overlap}**. A map that keeps the {k} nearest "
+        "neighbours (cosine) of every point has 1 and 100%.",
         trust=known.trustworthiness,
         k=known.k,
         overlap=percent(known.overlap),
