@@ -12,9 +12,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from core.catalogue.views import EDA, VIEWS
+from core.catalogue.views import BACK_TRANSLATION, EDA, VIEWS
 from core.events import FloatArray
 from core.messages import N_
+from core.models.source import TRANSLATION_MODEL, is_downloaded
 from core.texts.eda import CHANGES, eda, row_generator, stream
 from core.texts.paraphrases import have_paraphrases, paraphrase
 from core.texts.typos import typos
@@ -34,7 +35,7 @@ class Change(NamedTuple):
     """A change of a text.
 
     Attributes:
-        name: TYPOS, an operation of EDA, a key of PARAPHRASES, or a view.
+        name: TYPOS, an operation of EDA, a key of PARAPHRASES, or a view, among them back-translation.
         rate: share of the words that change; None for paraphrases, and for views, which use their defaults.
     """
 
@@ -53,10 +54,13 @@ class Change(NamedTuple):
     @property
     def is_of_words(self) -> bool:
         """True if it changes the text, which is then encoded as usual; False for a view in the encoder."""
-        return self.rate is not None or self.name in PARAPHRASES
+        return self.rate is not None or self.name in PARAPHRASES or self.name == BACK_TRANSLATION.name
 
     def apply(self, text: Text, row: int) -> Text:
-        """Return the changed text, for a change of words. A pair's texts share one generator, as in training."""
+        """Return the changed text, for a change of words but back-translation, which is made of all texts together.
+
+        A pair's texts share one generator, as in training.
+        """
         rng, changed = row_generator(0, 0, row, stream(self.name)), []
         for side in (text,) if isinstance(text, str) else text:
             if self.rate is None:
@@ -71,11 +75,16 @@ class Change(NamedTuple):
 def changes(texts: Sequence[str]) -> list[Change]:
     """Return changes of words at several rates, paraphrases, and the views of tokens and embeddings at their defaults.
 
+    Back-translation is among them if the models of its defaults are on this machine.
+
     Args:
         texts: all texts to change, which may have paraphrases.
     """
     words = [Change(name, rate) for name in (TYPOS, *CHANGES) for rate in RATES]
     words += [Change(name, None) for name in PARAPHRASES if have_paraphrases(texts)]
+    translators = [str(one.default) for one in BACK_TRANSLATION.parameters if one.name in ("forward", "backward")]
+    if all(is_downloaded(name, TRANSLATION_MODEL) for name in translators):
+        words.append(Change(BACK_TRANSLATION.name, None))
     views = [one for one in VIEWS.values() if one.kind in ("pass", "tokens", "embedding")]
     return [*words, *(Change(one.name, None) for one in views)]
 

@@ -42,7 +42,7 @@ from core.artifacts.sentence import (
     without_each_word,
 )
 from core.artifacts.weights import UNTRAINED, all_known, load_at, probe_of, untrained_encoder, weight_stamps
-from core.catalogue.views import VIEWS, ViewEntry
+from core.catalogue.views import BACK_TRANSLATION, VIEWS, ViewEntry
 from core.config import EncoderConfig, Precision
 from core.config.objective import TermConfig, ViewConfig, with_number
 from core.config.plan import Plan, TermPlan, objective_at, plan_phase
@@ -64,6 +64,7 @@ from core.texts.eda import row_generator, stream
 from core.training.adversarial import arrange_gradients, embedding_gradients
 from core.training.encode import ENCODE_BATCH, Attention, Encodings, encode, encoder_autocast
 from core.training.untrained import probe_rows
+from core.views.back_translation import CANONICAL_ROWS, TRANSLATIONS, round_trip
 from core.views.embedding import Embedded
 from core.views.token_clusters import cluster_members
 from core.workers import Progress
@@ -359,7 +360,8 @@ def _changes(store: Store, run: RunRecord, request: Mapping[str, Any], progress:
             doing = Message("Reading changed texts with the weights of step {step}", step=step)
             ahead = partial(_report, progress, doing, 2 * len(every), done)
             model = load_at(store, run, step)
-            found = _read_changed(*model, taken.inputs, rows, every, run.config.precision, ahead)
+            kept = store.folder / TRANSLATIONS
+            found = _read_changed(*model, taken.inputs, rows, every, run.config.precision, kept, ahead)
             cosines.append(found.cosines)
         plain, predicted = found.plain, found.predicted
         if not learned:
@@ -392,9 +394,15 @@ def _read_changed(
     rows: Sequence[int],
     every: Sequence[Change],
     precision: Precision,
+    translations: Path,
     progress: Callable[[int], None],
 ) -> _Changed:
-    """Encode texts and their changes. Args: rows: their rows, which determine the changes."""
+    """Encode texts and their changes.
+
+    Args:
+        rows: rows of the texts, which determine the changes.
+        translations: cache of back-translations.
+    """
     cosines = np.ones((len(every), len(texts)), np.float32)
     changed, predicted = np.zeros(cosines.shape, bool), np.empty(cosines.shape, np.int64)
     before = _encoded(encoder, tokenizer, texts, precision=precision)
@@ -402,8 +410,11 @@ def _read_changed(
     for place, change in enumerate(every):
         progress(place)
         other, inputs = list(range(len(texts))), list(texts)
-        if change.is_of_words:
+        if change.name == BACK_TRANSLATION.name:
+            inputs = _back_translated(texts, translations, partial(progress, place))
+        elif change.is_of_words:
             inputs = [change.apply(text, row) for text, row in zip(texts, rows, strict=True)]
+        if change.is_of_words:
             other = [i for i, text in enumerate(inputs) if text != texts[i]]
         predicted[place] = plain
         if not other:
@@ -415,7 +426,21 @@ def _read_changed(
     return _Changed(changed, cosines, plain, predicted)
 
 
-def distances_job(request: dict[str, Any], _store_folder: Path, progress: Progress) -> dict[str, Any]:
+def _back_translated(texts: Sequence[Text], kept: Path, progress: Callable[[], None]) -> list[Text]:
+    """Return texts or pairs after a round trip with the view's defaults. Args: kept: cache of translations."""
+    settings = {one.name: one.default for one in BACK_TRANSLATION.parameters if one.default is not None}
+    trip = round_trip(settings, 0, kept, torch.device("cpu"))
+    sides: list[list[str]] = []
+    for side in [texts] if isinstance(texts[0], str) else zip(*texts, strict=True):
+        given, found = [str(text) for text in side], list[str]()
+        for start in range(0, len(given), CANONICAL_ROWS):
+            progress()
+            found += trip.translate_rows(given, range(start, min(start + CANONICAL_ROWS, len(given))))
+        sides.append(found)
+    return list(sides[0]) if len(sides) == 1 else [(first, second) for first, second in zip(*sides, strict=True)]
+
+
+def distances_job(request: dict[str, Any], store_folder: Path, progress: Progress) -> dict[str, Any]:
     """Measure how far changes and views move texts in an encoder before training.
 
     Args:
@@ -430,7 +455,8 @@ def distances_job(request: dict[str, Any], _store_folder: Path, progress: Progre
     config = EncoderConfig(id=str(request["encoder"]))
     limit = read_shape(encoder_folder(config.id) / "config.json", config.id).positions
     model = untrained_encoder(config.model_copy(update={"max_length": min(config.max_length, limit)}))
-    found = _read_changed(*model, texts, range(len(texts)), every, "float32", ahead)
+    kept = store_folder / TRANSLATIONS
+    found = _read_changed(*model, texts, range(len(texts)), every, "float32", kept, ahead)
     means = [float(row[of].mean()) if of.any() else None for row, of in zip(found.cosines, found.changed, strict=True)]
     shares = found.changed.mean(1).tolist()
     return {"changes": [[*change, share, mean] for change, share, mean in zip(every, shares, means, strict=True)]}

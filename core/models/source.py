@@ -221,6 +221,11 @@ def is_available(name: str, what: str) -> bool:
         what: kind of the model in messages, marked with `N_`.
     Raises: EncoderError or ConfigError for an invalid name.
     """
+    return is_downloaded(name, what) or hub_answers()
+
+
+def is_downloaded(name: str, what: str) -> bool:
+    """Return whether the weights of a model are on this machine; arguments and errors as in `is_available`."""
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import LocalEntryNotFoundError
 
@@ -230,8 +235,8 @@ def is_available(name: str, what: str) -> bool:
         with _plain_hub_errors(name, what, unchanged=LocalEntryNotFoundError):
             folder = Path(snapshot_download(name, local_files_only=True))
     except LocalEntryNotFoundError:
-        return hub_answers()
-    return has_safe_weights(folder) or any(folder.glob(TORCH_WEIGHTS)) or hub_answers()
+        return False
+    return has_safe_weights(folder) or any(folder.glob(TORCH_WEIGHTS))
 
 
 def verify(folder: Path, published: Mapping[str, str]) -> None:

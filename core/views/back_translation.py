@@ -31,6 +31,8 @@ from core.parameters import number
 CANONICAL_ROWS = 16
 SPARE_TOKENS = 16
 BUSY_TIMEOUT_S = 10.0
+# The cache of a store's folder, shared by runs and jobs.
+TRANSLATIONS = Path("cache") / "translations.db"
 
 
 class MemoryTranslationCache:
@@ -307,5 +309,5 @@ def job(request: dict[str, Any], folder: Path, progress: Callable[[int, int | No
     Raises: EncoderError or ConfigError if a model cannot be fetched or loaded.
     """
     progress(0, None, Message("Translating; new translation models are downloaded first"))
-    trip = round_trip(request, request["seed"], folder / "cache" / "translations.db", torch.device("cpu"))
+    trip = round_trip(request, request["seed"], folder / TRANSLATIONS, torch.device("cpu"))
     return {"texts": [trip.translate([text])[0] for text in request["texts"]]}

@@ -28,9 +28,10 @@ from pages.ui.text_table import csv_button
 from pages.ui.waiting import complete_since, draw_job, ensure_job, job_of, start_job
 
 ABOUT = N_(
-    "Changes up to {count} test texts: misspells, deletes, replaces, swaps or duplicates words, or alters "
-    "tokens or embeddings as views for contrast do. The adversarial step follows SimCSE's gradient. Shows how "
-    "far the vectors move and how many predictions flip. Takes about a minute; the result is stored."
+    "Changes up to {count} test texts: misspells, deletes, replaces, swaps or duplicates words, alters tokens "
+    "or embeddings as views for contrast do, and back-translates if the view's default models are on this "
+    "machine. The adversarial step follows SimCSE's gradient. Shows how far the vectors move and how many "
+    "predictions flip. Takes about a minute, back-translation some more; the result is stored."
 )
 UNCHANGED = N_("Unchanged")
 ONE_HOT = N_(
@@ -160,9 +161,10 @@ def moves(texts: Sequence[Input], encoder: str) -> None:
     if job is None or job.status != Status.FINISHED:
         st.caption(
             _(
-                "Changes {texts}: misspells, deletes, replaces, swaps or duplicates words, or alters tokens or "
-                "embeddings as views for contrast do. The adversarial step follows SimCSE's gradient. Shows "
-                "the cosine with the unchanged text in {encoder} before training.",
+                "Changes {texts}: misspells, deletes, replaces, swaps or duplicates words, alters tokens or "
+                "embeddings as views for contrast do, and back-translates if the view's default models are on "
+                "this machine. The adversarial step follows SimCSE's gradient. Shows the cosine with the "
+                "unchanged text in {encoder} before training.",
                 texts=read_texts,
                 encoder=escaped(encoder),
             )

@@ -23,17 +23,22 @@ from core.config import TaskConfig, parse_config
 from core.encoders.model import load_encoder
 from core.encoders.taps import Taps
 from core.errors import ConfigError, RunNotFoundError, StoreError, TaskError
+from core.models import source
 from core.store import RunRecord, Store, TaskLibrary
 from core.store.budget import WEIGHTS_LOCK, keep_within
 from core.tasks import TASKS, load_task
 from core.tasks.rows import Rows
+from core.views.back_translation import MemoryTranslationCache, RoundTrip
 from core.weight_files import snapshot_path
 from core.workers import Cancelled
 from core.workers.run_rows import TaskSource
 from tests.cases import each
 from tests.core.artifacts.made import MORE, recorded, silent
 from tests.core.training.made import Draft
+from tests.core.views.test_back_translation import make_marian
 from tests.core.views.test_token_clusters import slow_clusters
+
+MODELS = ("en-de", "de-en")
 
 TEXT = "the film was lovely and its music felt warm"
 
@@ -585,3 +590,26 @@ def test_an_adversarial_step_moves_texts_further_than_one_of_random_signs(
     arrange = inspect_job.arrange_gradients
     monkeypatch.setattr(inspect_job, "arrange_gradients", lambda *given: torch.randn_like(arrange(*given)))
     assert adversarial < cosine() < 1.0
+
+
+def test_back_translation_is_among_the_changes_once_its_models_are_here(
+    store: Store, run: RunRecord, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each side of the pairs is translated alone. The cache belongs to the store."""
+    assert Change("back_translation", None) not in changes([])
+    here = {f"Helsinki-NLP/opus-mt-{name}": make_marian(tmp_path / name, seed) for seed, name in enumerate(MODELS)}
+    monkeypatch.setattr(source, "_PLACED", here)
+    change = Change("back_translation", None)
+    assert change in changes([])
+    pairs = [["a lovely film", "the film was dull"], ["a slow plot", "what a film"], ["", ""]]
+    request = {"encoder": run.config.encoder.id, "texts": pairs}
+    found = {name: (share, mean) for name, _rate, share, mean in distances_job(request, tmp_path, silent)["changes"]}
+    trip = RoundTrip(*here, temperature=0.7, seed=0, cache=MemoryTranslationCache())
+    others = list(zip(*(trip.translate(side) for side in zip(*pairs, strict=True)), strict=True))
+    encoder, tokenizer = load_encoder(run.config.encoder.id, classes=("0",), max_length=64)
+    with torch.inference_mode():
+        first, second = (encoder.eval().pooled(tokenizer([tuple(pair) for pair in side])) for side in (pairs, others))
+    cosines = torch.cosine_similarity(first, second)[[tuple(a) != b for a, b in zip(pairs, others, strict=True)]]
+    assert found["back_translation"] == (len(cosines) / 3, pytest.approx(float(cosines.mean()), abs=1e-5))
+    assert len(cosines) == 2
+    assert (tmp_path / "cache" / "translations.db").exists()
