@@ -205,8 +205,8 @@ def _budget(sizes: Mapping[str, RunSize], runs: list[RunSummary]) -> None:
     elif total <= budget_gb * GB:
         said.append(
             _(
-                "Beyond the limit, the oldest finished runs lose their weights of earlier steps, then their last "
-                "weights."
+                "Beyond the limit, weights of the oldest finished runs are deleted: first those of earlier "
+                "steps, then the last ones."
             )
         )
     if total > budget_gb * GB:

@@ -250,12 +250,15 @@ DSCL = LossEntry(
             N_("Variant"),
             "paper",
             N_(
-                "The project's notes have two other losses under this name. “Constant shift” is their formula: "
-                "α only adds a constant, so the gradient is that of L_out. “Scaled logits” is their code: α "
-                "scales the pull of all positives."
+                "The project's notes have two other losses under this name. In their formula, α is a constant "
+                "shift, so the gradient is that of L_out. In their code, α scales the pull of all positives."
             ),
             kind="choice",
-            choices={"paper": N_("Paper"), "notes-formula": N_("Constant shift"), "notes-code": N_("Scaled logits")},
+            choices={
+                "paper": N_("Paper"),
+                "notes-formula": N_("α as a constant shift"),
+                "notes-code": N_("α scales the positives"),
+            },
         ),
         temperature_parameter(0.07),
         BASE_TEMPERATURE,

@@ -28,15 +28,16 @@ from pages.ui.text_table import csv_button
 from pages.ui.waiting import complete_since, draw_job, ensure_job, job_of, start_job
 
 ABOUT = N_(
-    "Changes up to {count} test texts: misspells, deletes, replaces, swaps or duplicates words, alters tokens "
-    "or embeddings as views for contrast do, and back-translates if the view's default models are on this "
-    "machine. The adversarial step follows SimCSE's gradient. Shows how far the vectors move and how many "
-    "predictions flip. Takes about a minute, back-translation some more; the result is stored."
+    "Changes up to {count} test texts in several ways: words are misspelt, deleted, replaced, swapped or "
+    "duplicated; tokens and embeddings change as in the views of contrastive losses, such as an adversarial "
+    "step up the SimCSE loss; and if the default translation models are on this machine, texts are "
+    "back-translated. Shows how far the vectors move and how many predictions flip. Takes about a minute, "
+    "longer with back-translation; the result is stored."
 )
 UNCHANGED = N_("Unchanged")
 ONE_HOT = N_(
-    "For comparison: the one-hot vectors of any two different words have cosine 0 and distance √2, whatever "
-    "the words mean."
+    "For comparison: with one-hot vectors, a word and its replacement would always have cosine 0 and distance "
+    "√2, whatever they mean."
 )
 # Texts of a task on Data.
 SAMPLE = 200
@@ -161,10 +162,11 @@ def moves(texts: Sequence[Input], encoder: str) -> None:
     if job is None or job.status != Status.FINISHED:
         st.caption(
             _(
-                "Changes {texts}: misspells, deletes, replaces, swaps or duplicates words, alters tokens or "
-                "embeddings as views for contrast do, and back-translates if the view's default models are on "
-                "this machine. The adversarial step follows SimCSE's gradient. Shows the cosine with the "
-                "unchanged text in {encoder} before training.",
+                "Changes {texts} in several ways: words are misspelt, deleted, replaced, swapped or "
+                "duplicated; tokens and embeddings change as in the views of contrastive losses, such as an "
+                "adversarial step up the SimCSE loss; and if the default translation models are on this "
+                "machine, texts are back-translated. Shows the cosine with the unchanged text in {encoder} "
+                "before training.",
                 texts=read_texts,
                 encoder=escaped(encoder),
             )

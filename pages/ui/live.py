@@ -216,9 +216,7 @@ def _attended(now: RunNow, frames: Frames, on_map: MapState) -> str:
     cut = escaped(truncate(" ".join(text.sides), TEXT_CHARS))
     # Translators: {words} are the words of a text with the most attention, with their shares.
     if now.run.config.encoder.pooling == "mean":
-        return _(
-            "[CLS], whose vector this run does not classify, attends to {words} in “{text}”.", words=listed, text=cut
-        )
+        return _("This run does not classify [CLS], which attends to {words} in “{text}”.", words=listed, text=cut)
     return _("[CLS] attends to {words} in “{text}”.", words=listed, text=cut)
 
 

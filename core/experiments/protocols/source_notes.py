@@ -80,8 +80,8 @@ ENTRIES = (
         5,
         N_("R-Drop, one or two stages"),
         N_(
-            "One-stage R-Drop runs only the classifier twice, two-stage R-Drop also the encoder. Is the second "
-            "pass of the encoder worth its cost?"
+            "One-stage R-Drop runs only the classifier twice; two-stage R-Drop runs the encoder twice as well. "
+            "Is the second pass of the encoder worth its cost?"
         ),
         N_("Liang et al. 2021, arXiv:2106.14448; one stage: the project's unpublished notes"),
         lambda _: (objectives("ce", "ce-scl", "rdrop-one-stage", "rdrop-two-stage"),),
@@ -167,7 +167,10 @@ ENTRIES = (
         "clusters",
         7,
         N_("Clusters of tokens"),
-        N_("Take the tokens with the highest [CLS] attention. Does it help to contrast clusters of them?"),
+        N_(
+            "Does it help to cluster the tokens with the highest [CLS] attention, and to contrast the cluster "
+            "means instead of the tokens?"
+        ),
         NOTES,
         lambda _: (setting_axis("objective.terms.0.clusters", 5, 10, 15, name=N_("Clusters")),),
         settings={

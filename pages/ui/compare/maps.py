@@ -110,8 +110,8 @@ def about(runs: Sequence[RunFrames], spec: MapSpec, wanted: MapSpec, turns: Sequ
         low, high = f"{min(counts):,}", f"{max(counts):,}"
         how = _(
             "Each map is rotated or mirrored, never stretched, to match the first map on the {count} examples "
-            "they share; all frames of a map are turned alike. Hovering over an example highlights it on every "
-            "map.",
+            "they share; the same rotation is used for all of its frames. Hovering over an example highlights "
+            "it on every map.",
             count=low if low == high else _("{low} to {high}", low=low, high=high),
         )
         words.append(how)

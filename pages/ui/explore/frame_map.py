@@ -357,8 +357,8 @@ def honesty_line(frames: Frames, spec: MapSpec, number: int) -> str:
     if known is None:
         return _("Measuring the trustworthiness of this map.")
     return _(
-        "**Trustworthiness {trust:.2f} · {k}-NN overlap {overlap}**. A map that keeps the {k} nearest "
-        "neighbours (cosine) of every point has 1 and 100%.",
+        "**Trustworthiness {trust:.2f} · {k}-NN overlap {overlap}**. A map that kept the {k} nearest "
+        "neighbours (cosine) of every point would have a trustworthiness of 1 and an overlap of 100%.",
         trust=known.trustworthiness,
         k=known.k,
         overlap=percent(known.overlap),
