@@ -410,11 +410,11 @@ def _read_changed(
     for place, change in enumerate(every):
         progress(place)
         other, inputs = list(range(len(texts))), list(texts)
-        if change.name == BACK_TRANSLATION.name:
-            inputs = _back_translated(texts, translations, partial(progress, place))
-        elif change.is_of_words:
-            inputs = [change.apply(text, row) for text, row in zip(texts, rows, strict=True)]
         if change.is_of_words:
+            if change.name == BACK_TRANSLATION.name:
+                inputs = _back_translated(texts, translations, partial(progress, place))
+            else:
+                inputs = [change.apply(text, row) for text, row in zip(texts, rows, strict=True)]
             other = [i for i, text in enumerate(inputs) if text != texts[i]]
         predicted[place] = plain
         if not other:
