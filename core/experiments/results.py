@@ -258,7 +258,10 @@ def results(
         scores = {str(run.run_id): found for run in runs if (found := vector_measures(store, run)) is not None}
         return compute_results(store, design, runs, scores, measure=measure, split=split)
     if measure in COSTS:
-        scores = {str(run.run_id): Evaluation(run.last_step, VALIDATION, _costs(run)) for run in runs}
+        scores = {}
+        for run in runs:
+            memory = {} if run.peak_memory is None else {"peak_memory": run.peak_memory / 2**20}
+            scores[str(run.run_id)] = Evaluation(run.last_step, VALIDATION, {**memory, "seconds": run.seconds})
         return compute_results(store, design, runs, scores, measure=measure, split=split)
     if measure in OF_GROUPS:
         scores = {str(run.run_id): found for run in runs if (found := _group_recall(store, run, measure, split))}
@@ -296,11 +299,6 @@ def _tuned(test: Results, validation: Mapping[str, Evaluation]) -> Tuned | None:
     common = [seed for seed in scores if seed in others[0].scores]
     pair = ([scores[seed] for seed in common], [others[0].scores[seed] for seed in common])
     return Tuned(dict(Counter(titles).most_common()), scores, paired_difference(*pair) if common else None)
-
-
-def _costs(run: ExperimentRun) -> dict[str, float]:
-    measured = {} if run.peak_memory is None else {"peak_memory": run.peak_memory / 2**20}
-    return {**measured, "seconds": run.seconds}
 
 
 @lru_cache(maxsize=2_048)

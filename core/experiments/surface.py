@@ -206,12 +206,15 @@ def main_sentences(design: Design, found: Sequence[Effect], probe: Sequence[Effe
         if not shown:
             yield Message("{setting}: no distinguishable difference in accuracy.", setting=title)
         for one in shown:
+            low, high = sorted((abs(one.low), abs(one.high)))
             yield Message(
                 COSTS if one.difference < 0 else GAINS,
                 setting=in_phrase(title),
                 level=design.axes[axis].levels[one.level].title,
                 reference=reference,
-                **_points(one),
+                points=f"{100 * abs(one.difference):.1f}",
+                low=f"{100 * low:.1f}",
+                high=f"{100 * high:.1f}",
             )
     better = [one for one in probe if one.low > 0]
     if len(better) == len(probe):
@@ -224,15 +227,6 @@ def main_sentences(design: Design, found: Sequence[Effect], probe: Sequence[Effe
             for one in better
         )
         yield Message("Only these beat the linear probe of the untrained encoder: {levels}.", levels=names)
-
-
-def _points(one: Effect) -> dict[str, str]:
-    low, high = sorted((abs(one.low), abs(one.high)))
-    return {
-        "points": f"{100 * abs(one.difference):.1f}",
-        "low": f"{100 * low:.1f}",
-        "high": f"{100 * high:.1f}",
-    }
 
 
 def rank_correlation(surface: Sequence[float], full: Sequence[float]) -> float | None:

@@ -117,7 +117,13 @@ def halve_weights(checkpoints: Checkpoints, config: RunConfig, data: TaskData, t
             encoder, tokenizer = load_encoder_of(config.encoder, data.classes)
         predict = partial(_predictions, encoder.to(machine), tokenizer, data, autocast)
         for step, path in files.items():
-            yield from _write_weights(checkpoints, path, step, _weights(path), predict)
+            tensors = read_tensors(path, N_("The weights in {file} cannot be read ({problem})."))
+            weights = {
+                name: tensor
+                for name, tensor in tensors.items()
+                if name.startswith(WEIGHT) and not name.startswith(WEIGHT + PROJECTIONS)
+            }
+            yield from _write_weights(checkpoints, path, step, weights, predict)
 
 
 def to_half(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -143,15 +149,6 @@ def _write_weights(
             "The weights of step {step} stay in full precision, because half precision would change predictions.",
             step=step,
         )
-
-
-def _weights(path: Path) -> dict[str, Tensor]:
-    tensors = read_tensors(path, N_("The weights in {file} cannot be read ({problem})."))
-    return {
-        name: tensor
-        for name, tensor in tensors.items()
-        if name.startswith(WEIGHT) and not name.startswith(WEIGHT + PROJECTIONS)
-    }
 
 
 def _predictions(

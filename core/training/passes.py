@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from core.config import Precision
-from core.config.plan import Pass, Plan, TermPlan
+from core.config.plan import Pass, Plan
 from core.encoders.model import Encoder, Tokenizer
 from core.encoders.packing import Tokens
 from core.encoders.taps import EmbeddingChange, Taps
@@ -138,19 +138,16 @@ class Passes:
             if wanted.cutmix:
                 tokens[number], *how = self.inputs.cut(tokens[number], wanted.cutmix, step)
                 mixed[number] = Mixed(*(torch.tensor(values, device=labels.device) for values in how))
-        gradients = {
-            number: embedding_gradients(
-                self._encoder, tokens[number], labels, self._term_of(wanted), self._machine.autocast
-            )
-            for number, wanted in enumerate(self._plan.passes)
-            if wanted.view is not None and wanted.view.entry.follows_gradient
-        }
+        gradients = {}
+        for number, wanted in enumerate(self._plan.passes):
+            if wanted.view is not None and wanted.view.entry.follows_gradient:
+                having = [t for t in self._plan.terms if wanted.view in t.term.views]
+                # An adversarial step follows the contrastive term if several share the view.
+                followed = max(having, key=lambda t: (t.term.entry.contrastive, t.term.weight > 0))
+                gradients[number] = embedding_gradients(
+                    self._encoder, tokens[number], labels, followed, self._machine.autocast
+                )
         return Batch(rows, labels, tokens, gradients, mixed)
-
-    def _term_of(self, wanted: Pass) -> TermPlan:
-        """Return the term whose loss an adversarial step follows: the contrastive one, if several share the view."""
-        having = [t for t in self._plan.terms if wanted.view in t.term.views]
-        return max(having, key=lambda t: (t.term.entry.contrastive, t.term.weight > 0))
 
     def encode(self, step: int, batch: Batch) -> tuple[Outputs, GradientCache | ShardedBatch | None]:
         """Return the outputs of the encoder, and the gradient cache or sharded batch, if any.

@@ -205,6 +205,12 @@ def forget(items: Iterable[Item[Any]]) -> None:
             _controls()[item.name].renew = True
 
 
+def set_item(item: Item[Any], texts: str | Sequence[str]) -> None:
+    """Write texts for an item into the address, and set its control to them."""
+    forget([item])
+    item.say(texts)
+
+
 def nearest(options: Sequence[Number], wanted: Number) -> Number:
     """Return the option nearest to a number, the lower of two on a tie."""
     return min(options, key=lambda option: (abs(option - wanted), option))

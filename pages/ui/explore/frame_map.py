@@ -38,7 +38,7 @@ from core.representation.projections.entry import MODES
 from core.representation.projections.sequence import place_new
 from core.store import RunSummary, Status
 from pages.ui.address import Explore
-from pages.ui.bound import bound, bound_parameter, bound_switch, bound_text, forget, segments
+from pages.ui.bound import bound, bound_parameter, bound_switch, bound_text, forget, segments, set_item
 from pages.ui.explore import run_reads
 from pages.ui.explore.run_reads import Frames
 from pages.ui.map_view import MapState, Panel, map_name, map_view
@@ -201,7 +201,13 @@ def choose(run: RunSummary, steps_with_layers: Sequence[int]) -> Choices:
             **to_search.by_value,
         )
         # Translators: a button: open the panel that places a sentence of the visitor on the map.
-        st.button(_("Type a sentence"), icon=":material/edit:", key="explore.type", on_click=_ask_for_sentence)
+        st.button(
+            _("Type a sentence"),
+            icon=":material/edit:",
+            key="explore.type",
+            on_click=set_item,
+            args=(Explore.PANEL, "sentence"),
+        )
         with st.popover(_("More"), icon=":material/tune:", key="explore.more"):
             if other is not None:
                 st.radio(_("Layout by"), list(layouts), format_func=layouts.__getitem__, **to_layout.by_index)
@@ -270,11 +276,6 @@ def with_test_texts(frames: Frames) -> tuple[Frames, bool]:
         (*(probe.splits or (VALIDATION,) * len(probe.ids)), *(TEST,) * count),
     )
     return replace(frames, probe=shown, end=end), busy
-
-
-def _ask_for_sentence() -> None:
-    forget([Explore.PANEL])
-    Explore.PANEL.say("sentence")
 
 
 def maps_for(frames: Frames, wanted: MapSpec) -> tuple[MapSpec, dict[int, Points], bool]:

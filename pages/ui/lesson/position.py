@@ -16,7 +16,7 @@ from core.messages import _
 from core.store import Store
 from pages.ui import address, reads, state
 from pages.ui.address import SEPARATOR, Address, EveryPage, Lessons
-from pages.ui.bound import forget
+from pages.ui.bound import forget, set_item
 from pages.ui.form_start import forget_links
 from pages.ui.lab import forget_lab
 from pages.ui.parts import UI, component, show_errors
@@ -150,8 +150,7 @@ def change(choice: Mapping[str, Any], page: str) -> None:
     with show_errors():
         store = reads.open_engine().store
         for name, value in choice.items():
-            forget([items[name]])
-            items[name].say(_texts(store, name, value))
+            set_item(items[name], _texts(store, name, value))
         forget_lab()
         forget_links()
 

@@ -296,11 +296,15 @@ def test_a_gradient_cache_as_large_as_the_batch_or_over_frozen_blocks_changes_no
 
 
 def test_an_adversarial_step_follows_the_contrastive_loss_among_those_that_share_it(draft: Draft) -> None:
+    def gradient(*terms: dict[str, Any]) -> torch.Tensor:
+        made = build_phase(draft(objective={"terms": terms, "combine": "additive"}), dropout=0.0)
+        (found,) = made.batch(1).gradients.values()
+        return found[0]
+
     views = [{"view": "adversarial"}]
-    terms = [{"loss": "cross_entropy", "views": views}, {"loss": "supcon", "weight": 0.5, "views": views}]
-    made = build_phase(draft(objective={"terms": terms, "combine": "additive"}))
-    (adversarial,) = (p for p in made.plan.passes if p.view is not None)
-    assert made.passes._term_of(adversarial).key == "supcon"
+    cross_entropy, supcon = ({"loss": loss, "weight": 0.5, "views": views} for loss in ("cross_entropy", "supcon"))
+    torch.testing.assert_close(gradient(cross_entropy, supcon), gradient(supcon))
+    assert not torch.allclose(gradient(cross_entropy), gradient(supcon))
 
 
 def test_an_adversarial_step_uses_the_current_knob_values(draft: Draft) -> None:
