@@ -242,7 +242,7 @@ GLOSSARY = {
             N_("Attention of [CLS]"),
             N_(
                 "The contribution of each token to the new vector of [CLS] in one block: it shows where "
-                "information comes from, not its effect."
+                "information comes from, not how much it changes the prediction."
             ),
             r"a_j = \mathrm{softmax}_j \frac{q_{CLS} \cdot k_j}{\sqrt{d}}",
             N_("Lines of different thickness from one square to a row of five."),
@@ -256,7 +256,9 @@ WORDS = {
         "Fine-tuning an encoder once, with fixed settings and one seed; stored with its curves, frames and weights."
     ),
     N_("Step"): N_("One update of the weights, computed on one batch."),
-    N_("Phase"): N_("A part of a run with its own objective, trained weights, steps and learning rate."),
+    N_("Phase"): N_(
+        "A part of a run with its own objective, number of steps, learning rate and choice of weights to train."
+    ),
     N_("Term"): N_("One weighted loss of an objective."),
     N_("Preset"): N_("An objective with a name and its usual settings."),
     N_("Knob"): N_("A setting that can be changed during a run, such as λ, τ or the learning rate."),
@@ -269,7 +271,8 @@ WORDS = {
     N_("Experiment"): N_("Runs of several settings under the same seeds, compared by paired statistics."),
     N_("Cell"): N_("One combination of settings in an experiment, with a run per seed."),
     N_("Protocol"): N_(
-        "An experiment described by a paper or by the notes behind this project, with its published figures."
+        "An experiment described by a paper or by the notes from which this project started, with its published "
+        "figures."
     ),
     N_("Replay"): N_("A run without weights, as a file that others can import."),
 }

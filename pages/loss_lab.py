@@ -23,7 +23,7 @@ SITUATIONS: Sequence[tuple[str, str, Mapping[str, str]]] = (
         {"start": "collapsed", "a": "out_1_0.1_0.5"},
     ),
     (
-        N_("Explosion"),
+        N_("Exploding gradient"),
         N_("Vectors without normalisation: every step makes them longer, until the gradient explodes."),
         {"space": "plane", "a": "out_1_0.1_5"},
     ),
@@ -39,6 +39,7 @@ def page() -> None:
     head = page_head(_("Loss lab"))
     head.caption(_("Points descend the exact gradient of a loss. Drag them, change τ, press Play."), width="content")
     with head:
+        st.caption(_("Examples:"), width="content")
         for name, about, address in SITUATIONS:
             st.button(_(name), type="tertiary", help=_(about), on_click=_set_situation, args=(address,))
     state.repeat_complaints()

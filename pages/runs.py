@@ -173,7 +173,7 @@ def _filtered(runs: list[RunSummary]) -> list[RunSummary]:
     if not tags:
         return runs
     chosen, widget = bound_several(Runs.TAGS, tags)
-    st.pills(_("Tags"), tags, selection_mode="multi", label_visibility="collapsed", **widget.by_default)
+    st.pills(_("Filter by tag"), tags, selection_mode="multi", **widget.by_default)
     return [run for run in runs if set(chosen) <= {*run.tags}]
 
 
@@ -185,13 +185,13 @@ def _budget(sizes: Mapping[str, RunSize], runs: list[RunSummary]) -> None:
     taken = {"total": size_text(total), "budget": f"{budget_gb:g}"}
     said = [
         _(
-            "Runs use {total} of {budget} GB (SCL_DISK_GB), including {deleted} of deleted runs that can still "
-            "be restored.",
+            "Runs use {total} of the {budget} GB that SCL_DISK_GB allows, including {deleted} of deleted runs "
+            "that can still be restored.",
             deleted=size_text(deleted),
             **taken,
         )
         if deleted
-        else _("Runs use {total} of {budget} GB (SCL_DISK_GB).", **taken)
+        else _("Runs use {total} of the {budget} GB that SCL_DISK_GB allows.", **taken)
     ]
     lost = sum(dropped_sentence(run) is not None for run in runs)
     if lost:
@@ -205,8 +205,8 @@ def _budget(sizes: Mapping[str, RunSize], runs: list[RunSummary]) -> None:
     elif total <= budget_gb * GB:
         said.append(
             _(
-                "Beyond the limit, weights of the oldest finished runs are deleted: first those of earlier "
-                "steps, then the last ones."
+                "Beyond the limit, weights of the oldest finished runs are deleted: first the weights of earlier "
+                "steps, then those of the last step."
             )
         )
     if total > budget_gb * GB:

@@ -240,7 +240,7 @@ def runs(folder: str | None, as_json: bool) -> None:
             say(f"{'':>7}{dropped}")
     if listed:
         total, budget_gb = sum(size.total for size in sizes.values()), settings().disk_gb
-        say(f"Runs use {size_text(total)} of {budget_gb:g} GB (SCL_DISK_GB).", err=True)
+        say(f"Runs use {size_text(total)} of the {budget_gb:g} GB that SCL_DISK_GB allows.", err=True)
 
 
 @cli.command()

@@ -303,7 +303,9 @@ def row_labels(task: TaskConfig, *, defaults: bool = False) -> list[str]:
     Args:
         defaults: whether to include the number of rows and the sampler at their defaults.
     """
-    size = _("All rows") if task.train_size is None else ngettext("{count} row", "{count} rows", task.train_size)
+    size = (
+        _("All training rows") if task.train_size is None else ngettext("{count} row", "{count} rows", task.train_size)
+    )
     labels = [size] if defaults or task.train_size is not None else []
     labels += [_(BATCHES[task.sampler])] if defaults or task.sampler not in USUAL_BATCHES else []
     fields, values = fields_of(TaskConfig), {name: getattr(task, name) for name in ROW_CHANGES}

@@ -369,7 +369,7 @@ _ALL = (
     ),
     Preset(
         "explosion",
-        N_("Explosion"),
+        N_("Exploding gradient"),
         SHOWING,
         N_(
             "CE + SCL on vectors that are not normalised: dot products divided by τ are so large that the gradient of "

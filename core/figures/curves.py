@@ -83,7 +83,7 @@ PANELS = (
     Panel(
         N_("Learning rate"),
         0.13,
-        N_("scale of each update"),
+        N_("multiplies every update"),
         {"rangemode": "tozero", "exponentformat": "power", "nticks": 3},
     ),
 )
@@ -187,7 +187,8 @@ def _loss_traces(steps: Sequence[Step]) -> list[Figure]:
         keys = _measured(steps, one.measure)
         for key in keys:
             part = part_label(key)
-            name, end = _(one.name, part=part), _(one.end_of, part=part) if len(keys) > 1 else _(one.end)
+            name = _(one.name, part=part)
+            end = name if len(keys) > 1 else _(one.end)
             traces.append(_line(steps, one.measure.of(key), name, 1, QUIET, dash=one.dash, end=end))
     return traces
 

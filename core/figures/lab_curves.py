@@ -32,7 +32,7 @@ CURVES = (
     _Curve("loss", 0, N_("loss")),
     _Curve("contrast", 0, N_("its contrastive part"), "dashdot"),
     _Curve("collapse", 0, N_("collapse line"), "dash", quiet=True),
-    _Curve("bound", 0, N_("bound"), "dot", quiet=True),
+    _Curve("bound", 0, N_("lower bound"), "dot", quiet=True),
     _Curve("norm", 1, N_("gradient norm")),
     _Curve("alignment", 2, N_("alignment")),
     _Curve("uniformity", 3, N_("uniformity")),

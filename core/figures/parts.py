@@ -28,21 +28,18 @@ PIECE_DASHES = ("dashdot", "longdash", "dash", "dot")
 class Reference(NamedTuple):
     """A reference level of a term's loss.
 
-    `name` is its full name, and `end` the label at the end of its line; `end_of` is the label for several terms.
+    `end` is the label at the end of its line; with several terms it is `name`.
     """
 
     measure: OfTerm
     name: str
     end: str
-    end_of: str
     dash: str
 
 
 REFERENCES = (
-    Reference(
-        OfTerm.COLLAPSE_LINE, N_("{part} collapse line"), N_("collapse line"), N_("{part} collapse line"), "dash"
-    ),
-    Reference(OfTerm.LOWER_BOUND, N_("{part} lower bound"), N_("bound"), N_("{part} bound"), "dot"),
+    Reference(OfTerm.COLLAPSE_LINE, N_("{part} collapse line"), N_("collapse line"), "dash"),
+    Reference(OfTerm.LOWER_BOUND, N_("{part} lower bound"), N_("lower bound"), "dot"),
 )
 
 

@@ -12,7 +12,7 @@ from core.catalogue.loss_entry import LossEntry, Settings
 from core.catalogue.losses import LOSSES
 from core.config.fields import Section
 from core.errors import ConfigError
-from core.messages import N_, _
+from core.messages import N_, _, sentences
 from core.parameters import Parameter
 
 Space = Literal["circle", "sphere", "plane", "simplex"]
@@ -74,6 +74,12 @@ class LabLoss:
         variant = self.entry.variants.get(self.fixed.get("variant"))
         label = self.entry.symbol if variant is None else f"{self.entry.symbol}, {variant}"
         return _("{loss}, summed", loss=label) if self.fixed.get("reduction") == "sum" else label
+
+    @property
+    def about(self) -> str:
+        """Summary of the loss and of the differences between its variants."""
+        variants = [parameter.help for parameter in self.entry.parameters if parameter.name == "variant"]
+        return sentences([_(self.entry.summary), *map(_, variants)])
 
     @property
     def extra(self) -> Parameter | None:

@@ -29,10 +29,10 @@ from pages.ui.waiting import complete_since, draw_job, ensure_job, job_of, start
 
 ABOUT = N_(
     "Changes up to {count} test texts in several ways: words are misspelt, deleted, replaced, swapped or "
-    "duplicated; tokens and embeddings change as in the views of contrastive losses, such as an adversarial "
-    "step up the SimCSE loss; and if the default translation models are on this machine, texts are "
-    "back-translated. Shows how far the vectors move and how many predictions flip. Takes about a minute, "
-    "longer with back-translation; the result is stored."
+    "duplicated; tokens are shuffled or cut off and embeddings perturbed, as for the views of contrastive "
+    "losses; adversarial perturbations increase the SimCSE loss; and if the default translation models are on "
+    "this machine, texts are back-translated. Shows how far the vectors move and how many predictions flip. "
+    "Takes about a minute, longer with back-translation; the result is stored."
 )
 UNCHANGED = N_("Unchanged")
 ONE_HOT = N_(
@@ -162,11 +162,11 @@ def moves(texts: Sequence[Input], encoder: str) -> None:
     if job is None or job.status != Status.FINISHED:
         st.caption(
             _(
-                "Changes {texts} in several ways: words are misspelt, deleted, replaced, swapped or "
-                "duplicated; tokens and embeddings change as in the views of contrastive losses, such as an "
-                "adversarial step up the SimCSE loss; and if the default translation models are on this "
-                "machine, texts are back-translated. Shows the cosine with the unchanged text in {encoder} "
-                "before training.",
+                "Changes {texts} in several ways: words are misspelt, deleted, replaced, swapped or duplicated; "
+                "tokens are shuffled or cut off and embeddings perturbed, as for the views of contrastive "
+                "losses; adversarial perturbations increase the SimCSE loss; and if the default translation "
+                "models are on this machine, texts are back-translated. Shows the cosine with the unchanged text "
+                "in {encoder} before training.",
                 texts=read_texts,
                 encoder=escaped(encoder),
             )
@@ -209,7 +209,8 @@ def change_title(change: Change | None) -> str:
     """Return the label of a change, with its rate; None is the unchanged text."""
     if change is None:
         return _(UNCHANGED)
-    return _(change.label) if change.rate is None else f"{_(change.label)} {percent(change.rate)}"
+    label = _(change.label)
+    return label if change.rate is None else _("{change}, rate {rate:g}", change=label, rate=change.rate)
 
 
 def _table(found: ChangedTexts) -> list[dict[str, str]]:

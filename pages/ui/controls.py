@@ -182,9 +182,9 @@ def disk_line(engine: Engine, run: RunSummary) -> None:
                 key=key,
                 on_change=turned,
                 help=_(
-                    "When runs take more than {budget:g} GB (SCL_DISK_GB), weights of the oldest finished runs "
-                    "are deleted: first those of earlier steps, then the last ones. Turn this on to exempt "
-                    "this run.",
+                    "When all runs together take more than {budget:g} GB, the server setting SCL_DISK_GB, "
+                    "weights of the oldest finished runs are deleted: first the weights of earlier steps, then "
+                    "those of the last step. Turn this on to exempt this run.",
                     budget=settings().disk_gb,
                 ),
             )
@@ -298,7 +298,7 @@ def pair_page(store: Store, first: RunRecord, second: RunRecord) -> None:
 
 def import_menu(store: Store) -> None:
     """Draw the form that imports a replay as a run of this visitor."""
-    with st.popover(_("Import a recorded run"), icon=":material/upload:"):
+    with st.popover(_("Import a replay"), icon=":material/upload:"):
         st.caption(_("A replay is a run without its weights. Use Export on a run's page to make one."))
         file = st.file_uploader(
             _("Replay"), ["zip"], label_visibility="collapsed", max_upload_size=BYTES_MAX // 2**20, key="runs.import"

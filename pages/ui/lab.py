@@ -99,6 +99,7 @@ def _view(stage: Stage, shown: _LabState) -> None:
     losses = {
         name: {
             "label": loss.label,
+            "about": loss.about,
             "symbol": loss.entry.symbol,
             "on_vectors": loss.entry.contrastive,
             "has_temperature": "temperature" in loss.entry.defaults,

@@ -216,8 +216,12 @@ def _attended(now: RunNow, frames: Frames, on_map: MapState) -> str:
     cut = escaped(truncate(" ".join(text.sides), TEXT_CHARS))
     # Translators: {words} are the words of a text with the most attention, with their shares.
     if now.run.config.encoder.pooling == "mean":
-        return _("This run does not classify [CLS], which attends to {words} in “{text}”.", words=listed, text=cut)
-    return _("[CLS] attends to {words} in “{text}”.", words=listed, text=cut)
+        return _(
+            "In “{text}”, [CLS] attends most to {words}. The classifier reads the mean of all tokens instead.",
+            words=listed,
+            text=cut,
+        )
+    return _("In “{text}”, [CLS] attends most to {words}.", words=listed, text=cut)
 
 
 def draw_verdict(now: RunNow) -> None:

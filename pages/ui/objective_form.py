@@ -44,7 +44,9 @@ def objective_form(number: int, objective: JSON) -> JSON:
     given, convex = objective["terms"], objective["combine"] == "convex"
     entries = sorted((LOSSES[term["loss"]] for term in given), key=lambda entry: entry.contrastive)
     losses = " + ".join(entry.symbol for entry in entries)
-    with summarised([_("Loss terms: {losses}", losses=losses), _("more: views, tokens, layers")], key(number, "terms")):
+    with summarised(
+        [_("Loss terms: {losses}", losses=losses), _("other settings: views, tokens, layers")], key(number, "terms")
+    ):
         terms = [_term(number, i, term, len(given)) for i, term in enumerate(given)]
         may_bind = len(given) == 2 and sum(LOSSES[term["loss"]].contrastive for term in given) == 1
         with st.container(horizontal=True):
@@ -130,7 +132,10 @@ def _explain(number: int, objective: ObjectiveConfig) -> None:
     if taus and taus[0] > 0:
         with st.expander(_("Effect of τ on one text"), expanded=True):
             example_softmax(taus[0], key=f"form.softmax.{number}")
-            about = _("Cosine similarities of one film review to others, from the bundled encoder before training.")
+            about = _(
+                "Softmax over the cosine similarities of one film review to others, from the bundled "
+                "encoder before training."
+            )
             st.caption(about)
     with st.popover(_("Sources and other definitions"), type="tertiary"):
         for loss in dict.fromkeys(term.loss for term in objective.terms):

@@ -43,7 +43,7 @@ def test_the_main_controls_need_no_scrolling(page: Page, server: Server, task: s
 
 def test_a_section_shows_its_values_in_its_title_and_stays_open_when_they_change(page: Page, server: Server) -> None:
     settled(page, f"{server.url}/fine_tune")
-    expect(page.get_by_text("All rows · random batches")).to_be_visible()
+    expect(page.get_by_text("All training rows · random batches")).to_be_visible()
     expect(page.get_by_text("Encoder: all-MiniLM-L6-v2 · mean pooling · up to 128 tokens")).to_be_visible()
     page.get_by_text("Training: all weights · 120 steps, batch size 16 · learning rate 1e-4").click()
     steps = page.get_by_label("Steps", exact=True)

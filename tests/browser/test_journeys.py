@@ -71,7 +71,7 @@ def test_a_run_on_an_uploaded_file_takes_a_turned_knob(
 
     page.get_by_role("link", name="Fine-tune on it").click()
     page.wait_for_url(f"**/fine_tune?task={task.id}")
-    page.get_by_text("All rows · random batches").click()
+    page.get_by_text("All training rows · random batches").click()
     fill(page, "Training rows", "24")
     page.get_by_text("steps, batch size 16").click()
     page.get_by_text("128 tokens").click()
@@ -130,7 +130,7 @@ def test_a_grid_on_an_added_task_ends_in_a_report(
     settings = {"phases.0.steps": 3, "encoder.id": tiny_encoder, "encoder.max_length": 8}
     asked = [("task", task.id), *(("set", f"{name}={value}") for name, value in settings.items())]
     settled(page, f"{server.url}/fine_tune?{urlencode(asked)}")
-    page.get_by_role("button", name="More seeds, or a grid").click()
+    page.get_by_role("button", name="Run as an experiment").click()
     page.get_by_role("link", name="Set up a grid").click()
     page.wait_for_url("**/experiments?new=grid*")
     expect(page.get_by_text("Canteen").first).to_be_visible()
@@ -177,7 +177,7 @@ def test_a_run_goes_to_another_machine(
     assert waiting.value.suggested_filename == f"{file_stem(runs[0])}.zip"
     waiting.value.save_as(tmp_path / "film <b>.zip")
     page.goto(f"{server.url}/runs")
-    page.get_by_role("button", name="Import a recorded run").click()
+    page.get_by_role("button", name="Import a replay").click()
     page.locator('[data-testid="stFileUploader"] input').set_input_files(tmp_path / "film <b>.zip")
     page.wait_for_url("**/fine_tune?run=*")
     expect(page.get_by_role("heading", name=runs[0].title, exact=True)).to_be_visible()

@@ -330,7 +330,7 @@ def test_accuracies_on_changed_texts_stand_side_by_side_with_the_exact_test(
     found = table(opened(**query, changed="on"), "Change").set_index("Change")
     assert found.loc["Unchanged"].tolist() == ["100.0%", "100.0%", "1"]
     # Six texts that only one of two runs gets right: p = 2 · 2⁻⁶.
-    assert found.loc["Misspelt words 40.0%"].tolist() == ["100.0%", "25.0%", "0.0312"]
+    assert found.loc["Misspelt words, rate 0.4"].tolist() == ["100.0%", "25.0%", "0.0312"]
 
 
 def test_measures_of_training_rows_are_asked_for_and_stand_side_by_side(

@@ -545,8 +545,8 @@ def test_a_task_s_texts_are_measured_under_small_changes(opened: Pages, folder: 
         frame.value for frame in checked(opened("data", task="film_reviews")).dataframe if "Change" in frame.value
     )
     assert table.values.tolist() == [
-        ["Misspelt words 10.0%", "90.0%", "0.912"],
-        ["Delete 40.0%", "0.0%", "–"],
+        ["Misspelt words, rate 0.1", "90.0%", "0.912"],
+        ["Delete, rate 0.4", "0.0%", "–"],
         ["Second dropout pass", "100.0%", "0.985"],
     ]
 

@@ -137,7 +137,7 @@ def test_changed_texts_are_tabulated_with_distances_flips_and_accuracies(
     write(Store(folder).run_folder(run) / CHANGED_TEXTS, changed([0, 1, 1, 0], [[1, 1, 1, 0], [0, 1, 1, 1]]))
     app = opened(run=run)
     [table] = [one.value for one in app.dataframe if "Flipped predictions" in one.value]
-    assert table["Change"].tolist() == ["Unchanged", "Misspelt words 20.0%", "Second dropout pass"]
+    assert table["Change"].tolist() == ["Unchanged", "Misspelt words, rate 0.2", "Second dropout pass"]
     # Two of four texts are changed by the first change, and one of these two flips.
     assert table["Changed texts"].tolist()[1:] == ["50.0%", "100.0%"]
     assert table["Cosine, trained"].tolist()[1:] == ["0.250", "0.500"]

@@ -340,7 +340,7 @@ def test_many_classes_start_from_the_probe_and_a_random_start_is_warned_of(
     opened: Pages, folder: Path, twenty: str
 ) -> None:
     app = opened("fine_tune", task=twenty)
-    assert "All rows · class-balanced batches" in [one.label.replace("\\", "") for one in app.expander]
+    assert "All training rows · class-balanced batches" in [one.label.replace("\\", "") for one in app.expander]
     usual = (widget(app, "form.0.knob.temperature").value, widget(app, "form.0.batch_size").value)
     assert usual == (0.07, 32)
     assert not app.warning
@@ -854,7 +854,7 @@ def test_the_list_says_what_every_run_and_all_of_them_take(opened: Pages, folder
     table = app.dataframe[0].value
     assert list(table["Size"]) == [0, 4]
     assert "Weights" not in table
-    assert "Runs use 3\\.5 MB of 20 GB \\(SCL\\_DISK\\_GB\\)\\." in words(app)
+    assert "Runs use 3\\.5 MB of the 20 GB that SCL\\_DISK\\_GB allows\\." in words(app)
 
 
 def test_deleted_runs_count_until_their_files_are_freed(opened: Pages, folder: Path, draft: Draft) -> None:
@@ -862,9 +862,7 @@ def test_deleted_runs_count_until_their_files_are_freed(opened: Pages, folder: P
     store.create(draft())
     store.discard(run_id)
     said = words(opened("runs")).replace("\\", "")
-    assert (
-        "Runs use 3.5 MB of 20 GB (SCL_DISK_GB), including 3.5 MB of deleted runs that can still be restored." in said
-    )
+    assert "Runs use 3.5 MB of the 20 GB that SCL_DISK_GB allows, including 3.5 MB of deleted runs" in said
 
 
 def test_a_run_that_lost_its_weights_says_so_everywhere(

@@ -62,8 +62,8 @@ ENTRIES = (
             ),
         ),
         differs=N_(
-            "The paper uses RoBERTa-large on GLUE tasks, tunes λ and τ for each, and runs 10 seeds. Here all cells "
-            "share encoder, number of steps, λ and τ, and the test split is the task's own."
+            "The paper uses RoBERTa-large on GLUE tasks, tunes λ and τ for each, and runs 10 seeds. Here all "
+            "cells share encoder, number of steps, λ and τ, and are scored on the task's test split."
         ),
     ),
     Protocol(

@@ -27,8 +27,8 @@ PREDICTS = (N_("A predicts"), N_("B predicts"))
 COUNT_WIDTH = 150
 # Names of the tests over examples; the other test is over seeds.
 OVER_EXAMPLES = {
-    TEST: N_("One pair of runs on test examples"),
-    VALIDATION: N_("One pair of runs on validation examples"),
+    TEST: N_("Significance over test examples, one pair of runs"),
+    VALIDATION: N_("Significance over validation examples, one pair of runs"),
 }
 
 
@@ -115,7 +115,7 @@ def example_test(store: Store, runs: Sequence[Compared]) -> None:
     }
     if len(finished) < 2:
         return
-    st.subheader(_("More than chance? {over}", over=_(OVER_EXAMPLES[TEST])))
+    st.subheader(_(OVER_EXAMPLES[TEST]))
     a, b = (list(finished.values())[place] for place in _choose({name: one.name for name, one in finished.items()}))
     if a is b:
         st.caption(_("Choose two different runs."))

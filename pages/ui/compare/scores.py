@@ -108,7 +108,7 @@ def _significance(store: Store, groups: Sequence[SeedGroup], heads: Sequence[str
             )
     by_rank = bool(scores) and all(one.spearman is not None for one in scores.values())
     found = compute_results(store, design, made, scores, measure=SPEARMAN if by_rank else "accuracy", split=TEST)
-    st.subheader(_("More than chance? {over}", over=_("Over seeds")))
+    st.subheader(_("Significance over seeds"))
     header, rows = table_rows(found)
     table = pd.DataFrame(rows, columns=header)
     st.dataframe(table, hide_index=True, placeholder="", height="content", key="compare.significance")
@@ -127,8 +127,8 @@ def overview(store: Store, runs: Sequence[Compared]) -> bool:
         _table(pd.DataFrame(settings), pinned=SETTING)
         st.caption(
             _(
-                "All other settings are the same or follow from these. If only some runs have a component, its "
-                "default settings are omitted; – means that a run has no such setting."
+                "All other settings are the same or follow from these. Of a loss or view that only some runs "
+                "have, settings at their defaults are left out; – means that a run has no such setting."
             )
         )
     else:
@@ -157,7 +157,7 @@ def overview(store: Store, runs: Sequence[Compared]) -> bool:
         steps = one.frames.numbers
         if {*keyframes(one.config.probe.frame_steps or steps, steps, ended=True)} <= paths[one.name].keys():
             continue
-        label = _("Measuring {run}", run=one.name)
+        label = _("Measures of the vectors: {run}", run=one.name)
         busy = ensure_job("measures", run_request(one.run), label, since=complete_since(one.run)) or busy
     busy = training_measures(store, {one.name: one.run for one in runs}, Compare) or busy
     _significance(store, found.groups, found.heads, runs)
@@ -310,9 +310,9 @@ def _seeds(group: SeedGroup, runs: Sequence[Compared]) -> int:
 def _legend(found: Scores, runs: Sequence[Compared]) -> str:
     words = [
         _(
-            "↑ higher is better, ↓ lower is better. ★ marks the best score of a row; averages over seeds get "
-            "one only if all columns have the same seeds. The difference may still be chance. Test scores have "
-            "no ★: choose a run by its validation scores, then report its test scores."
+            "↑ higher is better, ↓ lower is better. ★ marks the best score of a row; averages over seeds are "
+            "marked only if all columns have the same seeds. The difference may still be chance. Test scores are "
+            "not marked: choose a run by its validation scores, then report its test scores."
         )
     ]
     if found.rows_differ:

@@ -160,10 +160,10 @@ def draw_published(protocol: Protocol) -> None:
 
 def seeds_or_grid(engine: Engine, draft: RunConfig) -> None:
     """Offer to run the draft under several seeds, or to set up a grid around it."""
-    with st.popover(_("More seeds, or a grid"), icon=":material/grid_on:", width="stretch"):
+    with st.popover(_("Run as an experiment"), icon=":material/grid_on:", width="stretch"):
         begin_fields()
         seeds = int(number_field(st, SEEDS, USUAL_SEEDS, key="form.seeds"))
-        st.caption(_("The same settings with several seeds: mean ± standard deviation instead of an anecdote."))
+        st.caption(_("Repeat these settings with several seeds, which gives a mean ± standard deviation."))
         wrong = field_problem() is not None
         label = ngettext("Run with {count} seed", "Run with {count} seeds", seeds)
         if st.button(label, icon=":material/science:", key="form.run_seeds", disabled=wrong):

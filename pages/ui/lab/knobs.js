@@ -62,6 +62,7 @@ class Knobs {
   show() {
     const known = this.losses[this.setting.loss];
     this.choice.value = this.setting.loss;
+    this.choice.title = known.about;
     const has = { weight: known.on_vectors, temperature: known.has_temperature, extra: known.extra !== null, learning_rate: true };
     for (const { knob, slider, label, shown, row } of this.rows) {
       row.hidden = !has[knob.name];

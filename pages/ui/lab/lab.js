@@ -72,11 +72,12 @@ class Lab {
     panel.knobs.set(setting, this.data.offered);
     panel.numbers = make("div", { className: "lab-numbers" });
     panel.pulls = make("div", { className: "lab-pulls" });
-    panel.bars = make("div", { className: "softmax-bars", role: "img" });
+    panel.bars = make("div", { className: "softmax-bars", "aria-hidden": "true" });
+    panel.shares = make("div", {});
     const called = several ? _("Setting {name}", { name: "AB"[i] }) : "";
     const name = make("div", { className: "lab-name", text: called });
     name.hidden = !several;
-    panel.node = make("section", { className: "lab-panel", "aria-label": called || _("Points") }, name, panel.picture.node, panel.numbers, panel.knobs.node, panel.pulls, panel.bars);
+    panel.node = make("section", { className: "lab-panel", "aria-label": called || _("Points") }, name, panel.picture.node, panel.numbers, panel.knobs.node, panel.pulls, panel.bars, panel.shares);
     return panel;
   }
 

@@ -29,17 +29,17 @@ const isMixed = ({ knobs }) => knobs.setting.weight < 1 && knobs.losses[knobs.se
 const mixedPart = (panel) => panel.knobs.losses[panel.knobs.setting.loss].symbol;
 const contrastOf = (panel, moment) => (isMixed(panel) && moment ? Object.values(moment.parts)[0] : null);
 
-function writePulls(lab, { moment, pulls, bars, picture, knobs }) {
+function writePulls(lab, { moment, pulls, bars, shares, picture, knobs }) {
   const about = pullWords(lab, moment, knobs.setting);
   write(pulls, about);
-  drawShares(bars, lab.anchor === null ? [] : moment.pulls.filter(([isClass]) => !isClass && knobs.losses[knobs.setting.loss].has_temperature), knobs.setting.temperature);
+  drawShares(bars, shares, lab.anchor === null ? [] : moment.pulls.filter(([isClass]) => !isClass && knobs.losses[knobs.setting.loss].has_temperature), knobs.setting.temperature);
   const shown = _("{count} points, step {number}. {about}", { count: lab.labels.length, number: lab.at, about });
   picture.canvas.setAttribute("aria-label", shown);
 }
 
-// Draw the softmax over the anchor's similarities, most similar first.
-function drawShares(bars, pulls, temperature) {
-  bars.hidden = !pulls.length;
+// Draw the softmax over the anchor's similarities, most similar first, and describe it.
+function drawShares(bars, shares, pulls, temperature) {
+  bars.hidden = shares.hidden = !pulls.length;
   const sorted = pulls.toSorted((one, other) => other[5] - one[5]);
   drawBars(
     bars,
@@ -53,7 +53,7 @@ function drawShares(bars, pulls, temperature) {
     "Softmax over {count} similarities at temperature {temperature}; the largest probability is {share}%. Filled bars are positives.",
     { count: sorted.length, temperature, share: largest },
   );
-  bars.setAttribute("aria-label", about);
+  write(shares, about);
 }
 
 // The strongest pulls (sign -1) or pushes (sign 1) on the anchor.
@@ -79,9 +79,9 @@ function pullWords(lab, moment, setting) {
       .map((pull) => _("{name} ({more})", { name: called(pull), more: shortNumber(Math.abs(pull[3])) }));
   const between = _("{first}, {next}", { first: "", next: "" });
   const [pulling, pushing] = [list(-1).join(between) || _("nothing"), list(1).join(between)];
-  if (!pushing) return _("{name}: pulled by {pulling}; pushed by nothing.", { name, pulling });
+  if (!pushing) return _("{name}: the strongest pulls come from {pulling} (coefficients of the gradient in parentheses); nothing pushes it.", { name, pulling });
   const count = shortNumber(effective(moment.pulls.filter((pull) => pull[3] > 0)));
-  return _("{name}: pulled by {pulling}; pushed by {pushing}. The push comes from about {count} points.", { name, pulling, pushing, count });
+  return _("{name}: the strongest pulls come from {pulling}, the strongest pushes from {pushing} (coefficients of the gradient in parentheses). Effective number of points that push: {count}.", { name, pulling, pushing, count });
 }
 
 // Effective number of negatives: exp of the entropy of their shares of the push.
@@ -147,7 +147,7 @@ function legendOf(lab) {
   const rays = hasClassVectors(lab) ? [stroke(lab.colour(0), "", _("from the origin: class vectors"))] : [];
   const traceOf = (field, panel) => lab.data.figure.data.find(({ meta }) => meta.field === field && meta.panel === panel);
   const settings = lab.panels.length < 2 ? [] : lab.panels.map((_panel, at) => stroke(traceOf("loss", at).line.color, "", _("curves of {name}", { name: "AB"[at] })));
-  const lines = [["collapse", "6 4", _("collapse line")], ["bound", "1.5 3", _("bound")]]
+  const lines = [["collapse", "6 4", _("collapse line")], ["bound", "1.5 3", _("lower bound")]]
     .filter(([field]) => lab.panels.some((panel) => panel[field] !== null && panel[field] !== undefined))
     .map(([field, dash, text]) => stroke(traceOf(field, 0).line.color, dash, text));
   return [...lab.data.colours.map((_, label) => mark(label)), ...rays, ...acting, ...settings, ...lines];

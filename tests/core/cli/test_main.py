@@ -517,7 +517,7 @@ def test_runs_say_what_they_take_and_what_they_lost(run: Any, tmp_path: Path, mo
     assert status == 0
     assert out.splitlines()[0].split()[-2:] == ["MB", "mine"]
     assert " 3.0 MB " in out
-    assert err.strip() == "Runs use 3.0 MB of 20 GB (SCL_DISK_GB)."
+    assert err.strip() == "Runs use 3.0 MB of the 20 GB that SCL_DISK_GB allows."
     monkeypatch.setenv("SCL_DISK_GB", "0.002")
     keep_within(store)
     lines = run("runs")[1].splitlines()

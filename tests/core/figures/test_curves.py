@@ -253,7 +253,7 @@ def ends(figure: Figure) -> list[str]:
 
 def test_every_line_of_losses_and_scores_has_its_name_at_its_end() -> None:
     figure = drawn(made_steps(21), [made_evaluation(0, "baseline"), made_evaluation(20)], facts={"majority_rate": 0.5})
-    assert ends(figure) == ["total", "CE", "SCL", "collapse line", "bound", "classifier", "majority", "probe",
+    assert ends(figure) == ["total", "CE", "SCL", "collapse line", "lower bound", "classifier", "majority", "probe",
                             "total", "CE", "SCL"]  # fmt: skip
 
 
@@ -270,6 +270,6 @@ def test_neural_collapse_has_a_panel_where_it_was_measured() -> None:
     assert trace_named(figure, "NC1: variance within classes")["y"] == pytest.approx([2, 2 / 11], rel=1e-4)
     # A logarithmic axis has no 0.
     (nc4,) = (name for trace in figure["data"] if (name := trace.get("name", "")).startswith("NC4"))
-    assert nc4.endswith("(gaps are 0, which a log axis cannot show)")
+    assert nc4.endswith("(a gap in the line means 0, which a log axis cannot show)")
     assert trace_named(figure, nc4)["y"] == [None, 1.0]
     assert "Neural collapse on validation" not in titles(drawn(made_steps(20), [made_evaluation(0)]))
