@@ -200,8 +200,8 @@ def choose(run: RunSummary, steps_with_layers: Sequence[int]) -> Choices:
             width=240,
             **to_search.by_value,
         )
-        # Translators: a button: open the panel that places a sentence of the visitor on the map.
         st.button(
+            # Translators: a button: open the panel that places a sentence of the visitor on the map.
             _("Type a sentence"),
             icon=":material/edit:",
             key="explore.type",
