@@ -217,11 +217,11 @@ def _attended(now: RunNow, frames: Frames, on_map: MapState) -> str:
     # Translators: {words} are the words of a text with the most attention, with their shares.
     if now.run.config.encoder.pooling == "mean":
         return _(
-            "In “{text}”, [CLS] attends most to {words}. The classifier reads the mean of all tokens instead.",
+            "The classifier reads the mean of all tokens, not [CLS]. [CLS] attends most to {words} in “{text}”.",
             words=listed,
             text=cut,
         )
-    return _("In “{text}”, [CLS] attends most to {words}.", words=listed, text=cut)
+    return _("[CLS] attends most to {words} in “{text}”.", words=listed, text=cut)
 
 
 def draw_verdict(now: RunNow) -> None:

@@ -127,8 +127,8 @@ def overview(store: Store, runs: Sequence[Compared]) -> bool:
         _table(pd.DataFrame(settings), pinned=SETTING)
         st.caption(
             _(
-                "All other settings are the same or follow from these. Of a loss or view that only some runs "
-                "have, settings at their defaults are left out; – means that a run has no such setting."
+                "All other settings are the same or follow from these. If only some runs use a loss or view, its "
+                "default settings are not listed; – means that a run has no such setting."
             )
         )
     else:
