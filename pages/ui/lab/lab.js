@@ -73,7 +73,7 @@ class Lab {
     panel.numbers = make("div", { className: "lab-numbers" });
     panel.pulls = make("div", { className: "lab-pulls" });
     panel.bars = make("div", { className: "softmax-bars", "aria-hidden": "true" });
-    panel.shares = make("div", {});
+    panel.shares = make("div", { className: "lab-shares" });
     const called = several ? _("Setting {name}", { name: "AB"[i] }) : "";
     const name = make("div", { className: "lab-name", text: called });
     name.hidden = !several;
