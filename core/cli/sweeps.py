@@ -122,7 +122,7 @@ def surface(
     folder: str | None,
     as_json: bool,
 ) -> None:
-    """Train all cells of a grid over two settings at once, for few steps on few rows of a frozen trunk."""
+    """Train all cells of a grid over two settings at once, for few steps on few rows."""
     place = Path(folder or default_folder()).expanduser()
     fields = task_fields(task, TaskLibrary(place))
     draft = with_whole_paths(apply_settings(parse_config({"task": fields}), dict(map(parse_setting, settings))))

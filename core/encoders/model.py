@@ -183,7 +183,7 @@ class Encoder(PlainEncoder):
         """
         taps = replace(taps, layers=taps.layers or (len(self.blocks),))
         lowest = min([*taps.layers, *dict(taps.tokens), *taps.attention])
-        if self.trunk is not None and lower is None and change is None and lowest > self.trunk.blocks:
+        if self.trunk is not None and lower is None and change is None and lowest > self.trunk.blocks > 0:
             lower, start = self.trunk.states(texts), self.trunk.blocks
         groups = self._groups(texts)
         parts = []
@@ -287,7 +287,7 @@ class Trunk:
 
     Attributes:
         tokenizer: the encoder's.
-        blocks: number of shared blocks; at least 1, and fewer than the encoder has.
+        blocks: number of shared blocks, fewer than the encoder has; with 0, only the embeddings are shared.
     """
 
     def __init__(

@@ -1,7 +1,8 @@
 """Surfaces: a grid over two settings whose cells train at once on one frozen trunk, in about a minute.
 
-A cell trains the last block on few rows for few steps. Its config says so (`executor`), so no experiment takes it for a
-full run. The validation split is scored; the test split is left for a full run.
+A cell trains the last block, or every block if the grid varies layers, on few rows for few steps. Its config says so
+(`executor`), so no experiment takes it for a full run. The validation split is scored; the test split is left for a
+full run.
 """
 
 from __future__ import annotations
@@ -10,18 +11,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from statistics import fmean
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from core.config import RunConfig
+from core.advice.defaults import default_rates
+from core.config import RunConfig, TrainableConfig
 from core.config.edit import LAMBDA, TEMPERATURE, apply_settings
 from core.errors import ConfigError, PlaygroundError
 from core.events import BASELINE, VALIDATION
-from core.experiments.design import FIRST_SEED, LEAN, Axis, Cell, Design, axis_of, axis_title, grid_name
+from core.experiments.design import FIRST_SEED, LEAN, Axis, Cell, Design, Level, axis_of, axis_title, grid_name
 from core.experiments.result_table import in_phrase
 from core.experiments.results import MEASURES, vector_measures
 from core.messages import N_, Message, Text, _, clauses
+from core.models.source import encoder_shape
 from core.quantities import signed
 from core.representation.paired import PairedDifference, paired_difference
 from core.store import ExperimentRun, Status, Store
@@ -52,22 +56,26 @@ Correct = NDArray[np.float64]
 
 
 def surface_design(
-    draft: RunConfig, data: TaskData, axes: Sequence[Axis] = (), seeds: Sequence[int] = (FIRST_SEED,)
+    draft: RunConfig,
+    data: TaskData,
+    axes: Sequence[Axis] = (),
+    seeds: Sequence[int] = (FIRST_SEED,),
+    reference: Level | None = None,
 ) -> Design:
     """Return the design of a surface.
 
     Args:
         draft: the run that *Train in full* trains, with the settings of a cell.
         data: all rows of its task.
-        axes: two settings with 2 to 5 levels each; τ and λ with three by default.
-    Raises: ConfigError.
+        axes: τ and λ with three levels each by default.
+        reference: a cell outside the grid.
+    Raises: ConfigError; EncoderError.
     """
     axes = axes or [axis_of(name, LEVELS[name][3], draft) for name in (TEMPERATURE, LAMBDA)]
     validation = min(VALIDATION_ROWS, len(data.validation))
     small = {
         "executor": SURFACE,
-        "trainable.part": "last_blocks",
-        "trainable.blocks": 1,
+        **_trained(draft, axes),
         "steps": STEPS,
         "task.train_size": min(TRAIN_ROWS, len(data.train)),
         "task.validation_size": validation,
@@ -87,8 +95,33 @@ def surface_design(
                     "cells that train at once share it; vary another setting, or train each run in full.",
                 )
     return Design(
-        name=grid_name(base, axes), protocol=SURFACE, base=base, axes=tuple(axes), seeds=tuple(seeds), full=draft
+        name=grid_name(base, axes),
+        protocol=SURFACE,
+        base=base,
+        axes=tuple(axes),
+        seeds=tuple(seeds),
+        reference=reference,
+        full=draft,
     )
+
+
+def trains_every_block(axes: Sequence[Axis]) -> bool:
+    """Return True if the axes vary layers, which only trained blocks can tell apart."""
+    return any(name.endswith(".layers") for axis in axes for level in axis.levels for name in level.settings)
+
+
+def _trained(draft: RunConfig, axes: Sequence[Axis]) -> dict[str, Any]:
+    """Return the settings of the weights that a cell trains. Raises: EncoderError."""
+    if not trains_every_block(axes):
+        return {"trainable.part": "last_blocks", "trainable.blocks": 1}
+    shape, rates = encoder_shape(draft.encoder.id), draft.phases[0].optimiser
+    usual = default_rates(TrainableConfig(part="all"), shape)  # the rate of one block is too high for all
+    return {
+        "trainable.part": "last_blocks",
+        "trainable.blocks": shape.blocks,
+        "optimiser.learning_rate": rates.learning_rate or usual.encoder,
+        "optimiser.classifier_learning_rate": rates.classifier_learning_rate or usual.classifier,
+    }
 
 
 def full_draft(design: Design, cell: Cell, seed: int) -> RunConfig:

@@ -132,6 +132,16 @@ class TestSurface:
             ("surface", 16),
         }
 
+    def test_a_protocol_can_be_tried_with_one_seed_at_once(self, opened: Pages, folder: Path) -> None:
+        """Only trained blocks tell layers apart, so all of them are trained."""
+        app = opened("experiments", new="layers", at_once="on")
+        button(app, "Start the experiment").click().run()
+        runs = [run for run in Store(folder).runs() if run.of_experiment]
+        trained = {(run.config.executor, run.config.phases[0].trainable.blocks, run.config.seed) for run in runs}
+        assert (len(runs), trained) == (13, {("surface", 6, 0)})
+        assert "Each cell trains every block for 24 steps" in words(app)
+        assert not [one for one in opened("experiments", new="few-shot").toggle if one.label.startswith("Train all")]
+
     def test_the_visitor_predicts_the_best_cell_and_sees_how_it_did(
         self, opened: Pages, folder: Path, draft: Draft
     ) -> None:

@@ -16,7 +16,7 @@ from core.config.describe import value_text
 from core.config.edit import apply_settings, settings_text
 from core.config.fields import build, fields_of
 from core.config.vary import TwinSetting, sweepable
-from core.errors import ConfigError
+from core.errors import ConfigError, PlaygroundError
 from core.experiments.design import (
     LEAN,
     MOST_LEVELS,
@@ -35,16 +35,20 @@ from core.experiments.surface import TRAIN_ROWS, surface_design
 from core.messages import N_, _, join_label
 from core.models.source import encoder_shape
 from core.parameters import RELATIVE_LAYERS, Parameter, Value
+from core.tasks import TaskData
 from core.workers.run_rows import TaskSource
 from pages.ui import reads, state
 from pages.ui.address import Experiments, FineTune, Item, positive_number, split
 from pages.ui.bound import bound_choice, bound_switch
+from pages.ui.experiments.surface import blocks_trained
 from pages.ui.form import encoder_field
 from pages.ui.form_start import draft_of_link
 from pages.ui.parameter_widget import number_field, report_problem
 from pages.ui.parts import escaped, task_names
 
 USUAL_SEEDS = 5
+# The maps of a third axis would not fit on a page.
+MOST_AXES_AT_ONCE = 2
 SEEDS = Parameter(
     "seeds",
     N_("Seeds"),
@@ -158,22 +162,10 @@ def grid_form() -> Design:
             settings=escaped(" · ".join([*shared.rows, *shared.objective])),
         )
     )
-    seeds = seeds_field(USUAL_SEEDS, "grid")
-    if len(axes) > 1:
-        at_once, tied = bound_switch(Experiments.AT_ONCE)
-        st.toggle(
-            _("Train all cells at once"),
-            help=_(
-                "Trains only the last block, for {steps} steps on up to {rows} texts, with a live map of every cell. "
-                "This takes about a minute, and each cell can then be trained in full.",
-                steps=SURFACE_STEPS,
-                rows=TRAIN_ROWS,
-            ),
-            **tied.by_value,
-        )
-        if at_once:
-            data = TaskSource(reads.open_engine().store.folder)(base.task, base.seed)
-            return surface_design(base, data, axes, range(seeds))
+    at_once = bool(axes) and _at_once_switch(axes)
+    seeds = seeds_field(1, "at_once") if at_once else seeds_field(USUAL_SEEDS, "grid")
+    if at_once:
+        return surface_design(base, _rows(base), axes, range(seeds))
     compared = _against(axes, base)
     given = {
         "name": grid_name(base, axes),
@@ -191,6 +183,27 @@ def grid_form() -> Design:
     label = _("Change the other settings")
     about.page_link("pages/fine_tune.py", label=label, icon=":material/tune:", query_params=query)
     return build(Design, given | compared)
+
+
+def _at_once_switch(axes: Sequence[Axis]) -> bool:
+    """Draw the switch that trains all cells of a grid at once, and return its value."""
+    at_once, tied = bound_switch(Experiments.AT_ONCE)
+    st.toggle(
+        _("Train all cells at once"),
+        help=_(
+            "A first answer in a minute or two: trains {blocks}, for {steps} steps on up to {rows} texts, with a live "
+            "map of every cell. Each cell can then be trained in full.",
+            blocks=blocks_trained(axes),
+            steps=SURFACE_STEPS,
+            rows=TRAIN_ROWS,
+        ),
+        **tied.by_value,
+    )
+    return at_once
+
+
+def _rows(base: RunConfig) -> TaskData:
+    return TaskSource(reads.open_engine().store.folder)(base.task, base.seed)
 
 
 def _axis(
@@ -314,8 +327,9 @@ def protocol_form(protocol: Protocol) -> Design:
     st.markdown(f"**{escaped(_(protocol.question))}** :gray[{escaped(source)}]")
     base = chosen_base(protocol.base, f"protocol.{protocol.name}")
     whole = protocol.design(base)
-    seeds = seeds_field(len(whole.seeds), protocol.name)
-    axes = []
+    at_once = _trains_at_once(whole) and _at_once_switch(whole.axes)
+    seeds = seeds_field(1, "at_once") if at_once else seeds_field(len(whole.seeds), protocol.name)
+    axes = list[Axis]()
     for axis in whole.axes:
         against = whole.baseline.get(axis.name)
         titles = {level.label: level.title for level in axis.levels}
@@ -329,11 +343,20 @@ def protocol_form(protocol: Protocol) -> Design:
             key=f"experiment.{protocol.name}.{axis.name}",
             help=_("All cells are compared with {level}.", level=titles[against]) if against else None,
         )
-        kept = [level for level in axis.levels if level.label in picked or level.label == against]
-        axes.append({"name": axis.name, "levels": [level.model_dump() for level in kept]})
-    base = with_frames(base)
+        kept = tuple(level for level in axis.levels if level.label in picked or level.label == against)
+        axes.append(axis.model_copy(update={"levels": kept}))
+    base = base if at_once else with_frames(base)
     st.caption(escaped(_(protocol.differs)))
-    return build(
-        Design,
-        whole.model_dump(mode="json") | {"axes": axes, "seeds": seeds, "base": base.model_dump(mode="json")},
-    )
+    if at_once:
+        return surface_design(base, _rows(base), axes, range(seeds), whole.reference)
+    chosen = {"axes": [axis.model_dump() for axis in axes], "seeds": seeds, "base": base.model_dump(mode="json")}
+    return build(Design, whole.model_dump(mode="json") | chosen)
+
+
+def _trains_at_once(design: Design) -> bool:
+    """Return True if the cells of a protocol can be trained at once."""
+    try:
+        surface_design(design.base, _rows(design.base), design.axes)
+    except PlaygroundError:
+        return False
+    return len(design.axes) <= MOST_AXES_AT_ONCE

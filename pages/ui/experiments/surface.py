@@ -9,8 +9,17 @@ import streamlit as st
 
 from core.config import RunConfig
 from core.config.edit import apply_settings
-from core.experiments.design import Design, axis_of
-from core.experiments.surface import LEVELS, SIDES, STEPS, TRAIN_ROWS, VALIDATION_ROWS, summarise, surface_design
+from core.experiments.design import Axis, Design, axis_of
+from core.experiments.surface import (
+    LEVELS,
+    SIDES,
+    STEPS,
+    TRAIN_ROWS,
+    VALIDATION_ROWS,
+    summarise,
+    surface_design,
+    trains_every_block,
+)
 from core.figures.map_data import Bundle, box_of, examples_bundle, label_colours, places_bundle
 from core.messages import _, ngettext
 from core.representation.geometry import normalised
@@ -37,6 +46,11 @@ def surface_link(task_id: str) -> None:
     """Draw a link to the card that starts a surface on a task."""
     label, query = _("Try λ and τ on it"), {Experiments.SURFACE.name: task_id}
     st.page_link("pages/experiments.py", label=label, icon=":material/grid_on:", query_params=query)
+
+
+def blocks_trained(axes: Sequence[Axis]) -> str:
+    """Say which blocks a cell trains."""
+    return _("every block") if trains_every_block(axes) else _("the last block")
 
 
 def start_card(engine: Engine) -> None:
@@ -95,8 +109,9 @@ def draw_findings(
     """Say which settings change the accuracy, and how the cells were trained. Return the measures withheld."""
     rows = design.base.task.train_size or TRAIN_ROWS
     about = _(
-        "Each cell trains the last block for {steps} on {rows}; cells of a seed start from the same weights and read "
+        "Each cell trains {blocks} for {steps} on {rows}; cells of a seed start from the same weights and read "
         "the same batches. Scores are of at most {validation} validation texts. The test split is left for full runs.",
+        blocks=blocks_trained(design.axes),
         steps=ngettext("{count} step", "{count} steps", STEPS),
         rows=ngettext("{count} text", "{count} texts", rows),
         validation=VALIDATION_ROWS,

@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from core.advice.prepare import prepare
 from core.artifacts.cache import write
 from core.artifacts.measures import FrameMeasures, measures_path
-from core.config import RunConfig
+from core.config import RunConfig, peak_rates
 from core.config.edit import LAMBDA, TEMPERATURE, apply_settings
 from core.errors import ConfigError
 from core.events import BASELINE, VALIDATION, Predictions, Step
-from core.experiments.design import Design, axis_of, parse_design
+from core.experiments.design import Design, Level, axis_of, parse_design
 from core.experiments.lifecycle import Experiments, make_runs
 from core.experiments.surface import (
     Correct,
@@ -33,6 +34,7 @@ from core.experiments.surface import (
     surface_design,
 )
 from core.messages import clauses
+from core.models.source import encoder_shape
 from core.store import ExperimentTable, Status, Store
 from core.store.attempt import Attempt
 from core.store.liveness import liveness_of
@@ -72,6 +74,18 @@ def test_cells_are_small_and_never_taken_for_full_runs(surface: Design, draft: D
     # The field is left out of other configs, whose hashes stay as they were.
     assert "executor" not in draft().to_json()
     assert '"executor": "surface"' in cell.to_json()
+
+
+def test_where_layers_vary_every_block_learns_at_the_rate_of_a_whole_fine_tune(draft: Drafts, data: TaskData) -> None:
+    base = apply_settings(draft(), {"preset": "multi-layer-sentence"})
+    axis = axis_of("objective.terms.0.layers", ["first_third", "last_third"])
+    made = surface_design(base, data, [axis], reference=Level(label="CE", settings={"preset": "ce"}))
+    whole, _data = prepare(base, gpu=False)
+    prepared = [prepare(made.draft(cell, 0), gpu=False)[0] for cell in made.cells]
+    assert len(prepared) == 3
+    for config in prepared:
+        assert config.phases[0].trainable.frozen(encoder_shape(config.encoder.id).blocks) == 0
+        assert peak_rates(config.phases[0].optimiser) == peak_rates(whole.phases[0].optimiser)
 
 
 @pytest.mark.parametrize(("setting", "values"), [("steps", [10, 20]), ("trainable.blocks", [1, 2])])

@@ -69,8 +69,12 @@ def frames_of(events: list[Any]) -> list[Frame]:
     return [event for event in events if isinstance(event, Frame)]
 
 
-def test_cells_learn_as_each_does_alone(prepared: list[tuple[RunConfig, TaskData]], two_threads: None) -> None:
+@pytest.mark.parametrize("blocks", [1, 2])  # the last, and all of the tiny encoder
+def test_cells_learn_as_each_does_alone(
+    prepared: list[tuple[RunConfig, TaskData]], two_threads: None, blocks: int
+) -> None:
     """The run alone computes the frozen blocks in other groups, so the last bits differ."""
+    prepared = [(apply_settings(config, {"trainable.blocks": blocks}), data) for config, data in prepared]
     together = trained(cells_of(prepared))
     for (config, data), events in zip(prepared, together, strict=True):
         alone = list(train(config, data))
