@@ -37,6 +37,9 @@ class Rates(NamedTuple):
     classifier: float
 
 
+# SGD divides no step by the size of the gradients, so it takes a far larger rate: at 300 times the rate of AdamW, with
+# gradients clipped to 1, CE + SCL of MiniLM has the same loss after 40 and 60 steps as with AdamW.
+SGD_FACTOR = 300
 RATES: Mapping[str, Mapping[Size, Rates]] = {
     "all": {"small": Rates(1e-4, 5e-4), "base": Rates(2e-5, 1e-4), "large": Rates(1e-5, 5e-5)},
     "last_blocks": {"small": Rates(4e-4, 2e-3), "base": Rates(4e-5, 2e-4), "large": Rates(2e-5, 1e-4)},
@@ -85,14 +88,15 @@ def size_class(shape: EncoderShape) -> Size:
     return "small" if parameters <= LARGEST_SMALL else "base" if parameters <= LARGEST_BASE else "large"
 
 
-def default_rates(trainable: TrainableConfig, shape: EncoderShape) -> Rates:
-    """Return the rates for the weights that learn and an encoder's size."""
-    return RATES[trainable.part][size_class(shape)]
+def default_rates(trainable: TrainableConfig, shape: EncoderShape, optimiser: str = "adamw") -> Rates:
+    """Return the rates for the weights that learn, an encoder's size and the name of the optimiser."""
+    found = RATES[trainable.part][size_class(shape)]
+    return Rates(*(min(SGD_FACTOR * rate, 1.0) for rate in found)) if optimiser == "sgd" else found
 
 
 def with_rates(optimiser: OptimiserConfig, trainable: TrainableConfig, shape: EncoderShape) -> OptimiserConfig:
     """Return the optimiser with both rates; a rate that is left open gets its default."""
-    default = default_rates(trainable, shape)
+    default = default_rates(trainable, shape, optimiser.name)
     given = optimiser.learning_rate, optimiser.classifier_learning_rate
     encoder, classifier = (rate if rate is not None else other for rate, other in zip(given, default, strict=True))
     return optimiser.model_copy(update={"learning_rate": encoder, "classifier_learning_rate": classifier})

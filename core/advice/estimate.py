@@ -28,7 +28,7 @@ GPU_FLOPS = 4e13
 LEAST_STEP_S = 0.005
 RUNTIME_BYTES = 700 * 2**20
 # Bytes per weight in float32: a weight that learns, with its gradient; the two moments of AdamW (Adafactor's are
-# negligible); a frozen weight.
+# negligible, SGD has one); a frozen weight.
 LEARNING_BYTES, MOMENT_BYTES, FROZEN_BYTES = 8, 8, 4
 # Bytes of activations that a block keeps for the backward pass, per token and hidden unit (Korthikanti et al. 2022,
 # arXiv:2205.05198: 34 in 16 bit, so 68 in float32).
@@ -196,6 +196,6 @@ def phase_memory(phase: PhaseConfig, data: TaskData, shape: EncoderShape, max_le
     )
     kept = len(data.train) * tokens * shape.hidden_size * 4 if keeps_frozen(phase, plan, shape) and depth else 0.0
     copies = sum(bool(term.term.parameters.get("queue")) for term in plan.terms) * shape.parameters * FROZEN_BYTES
-    moments = 0 if phase.optimiser.name == "adafactor" else MOMENT_BYTES
+    moments = {"adafactor": 0, "sgd": MOMENT_BYTES // 2}.get(phase.optimiser.name, MOMENT_BYTES)
     weights = learning * (LEARNING_BYTES + moments) + (shape.parameters - learning) * FROZEN_BYTES
     return RUNTIME_BYTES + weights + activations + min(kept, KEPT_BYTES) + copies

@@ -8,11 +8,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from core.catalogue.losses import LOSSES
+from core.config.sections import OptimiserConfig
 from core.errors import ConfigError
 from core.messages import N_, Message
 from core.parameters import AUTO
 
 JSON = dict[str, Any]
+# A maximum that no finite gradient of a demonstration reaches before its loss overflows.
+UNCLIPPED = 1e12
 # A classifier alone needs far larger rates than the encoder of the previous phase.
 OWN_RATES: JSON = {"learning_rate": None, "classifier_learning_rate": None}
 
@@ -36,7 +39,7 @@ class Preset:
         objectives: one per phase, in the JSON form of ObjectiveConfig; the phases share the steps equally.
         parts: weights that learn in each phase, at their default rates, if the paper specifies them; None keeps the
             setting.
-        rates: learning rates of the optimiser, if a demonstration needs rates other than the defaults.
+        optimiser: settings of the optimiser, if a demonstration needs others than the defaults.
         dropout: dropout rate of the encoder, if the source specifies it; None keeps the setting.
     """
 
@@ -47,7 +50,7 @@ class Preset:
     source: str
     objectives: tuple[JSON, ...]
     parts: tuple[str | None, ...] = (None, None)
-    rates: Mapping[str, float] = field(default_factory=dict)
+    optimiser: Mapping[str, Any] = field(default_factory=dict)
     dropout: float | None = None
 
     def phases(self, phase: JSON) -> list[JSON]:
@@ -59,9 +62,11 @@ class Preset:
         Raises: ConfigError for fewer steps than phases.
         """
         made = [deepcopy(phase | {"objective": objective}) for objective in self.objectives]
-        for one in made if self.rates else ():
-            chosen = {name: rate for name, rate in one.get("optimiser", {}).items() if rate is not None}
-            one["optimiser"] = {**self.rates, **chosen}
+        for one in made if self.optimiser else ():
+            usual = OptimiserConfig().model_dump(mode="json")
+            given = one.get("optimiser", {})
+            chosen = {name: value for name, value in given.items() if value != usual[name]}
+            one["optimiser"] = {**given, **self.optimiser, **chosen}
         for one, part in zip(made, self.parts, strict=False):
             if part is not None:
                 one["trainable"] = {**one.get("trainable", {}), "part": part}
@@ -365,18 +370,24 @@ _ALL = (
         ),
         N_("made for this project"),
         (_objective(_ce(0.1), _scl(0.9), combine="convex"),),
-        rates={"learning_rate": 3e-3, "classifier_learning_rate": 1.5e-2},
+        optimiser={"learning_rate": 3e-3, "classifier_learning_rate": 1.5e-2},
     ),
     Preset(
         "explosion",
         N_("Exploding gradient"),
         SHOWING,
         N_(
-            "CE + SCL on vectors that are not normalised: dot products divided by τ are so large that the gradient of "
-            "the first step is a hundred times as long."
+            "CE + SCL on vectors that are not normalised, with SGD and without clipping: each step lengthens the "
+            "vectors and thereby the next gradient, until the loss is no longer finite and the run ends."
         ),
         NOTES,
         (_objective(_ce(0.1), _scl(0.9, 0.07, normalize=False), combine="convex"),),
+        optimiser={
+            "name": "sgd",
+            "learning_rate": 0.1,
+            "classifier_learning_rate": 0.1,
+            "max_gradient_norm": UNCLIPPED,
+        },
     ),
     Preset(
         "hard-negatives",

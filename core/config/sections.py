@@ -322,17 +322,20 @@ class TrainableConfig(Section):
 
 
 class OptimiserConfig(Section):
-    """AdamW or Adafactor with a linear warm-up and a linear decay to zero.
+    """AdamW, Adafactor or SGD with a linear warm-up and a linear decay to zero.
 
     `layer_decay` multiplies the rate once for each block below the last (1: the same rate everywhere). `prepare`
     replaces a rate of None with the default for the weights that learn and the encoder's size.
     """
 
-    name: Literal["adamw", "adafactor"] = setting(
+    name: Literal["adamw", "adafactor", "sgd"] = setting(
         "adamw",
         N_("Optimiser"),
-        N_("Adafactor needs far less memory for its moments."),
-        {"adamw": "AdamW", "adafactor": "Adafactor"},
+        N_(
+            "Adafactor needs far less memory for its moments. SGD, with momentum 0.9, does not divide a step by the "
+            "size of recent gradients."
+        ),
+        {"adamw": "AdamW", "adafactor": "Adafactor", "sgd": "SGD"},
     )
     learning_rate: float | None = setting(
         None,
@@ -367,7 +370,7 @@ class OptimiserConfig(Section):
         N_("BERT was trained without bias correction; short fine-tunes are more stable with it (Zhang et al. 2020)."),
     )
     weight_decay: float = setting(
-        0.01, N_("Weight decay"), N_("Decoupled from the gradient, as in AdamW."), ge=0.0, le=1.0
+        0.01, N_("Weight decay"), N_("Decoupled from the gradient, as in AdamW; added to it for SGD."), ge=0.0, le=1.0
     )
     warmup_fraction: float = setting(
         0.1, N_("Warm-up"), N_("Fraction of the steps in which the learning rate rises."), ge=0.0, le=1.0

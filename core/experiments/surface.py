@@ -115,7 +115,7 @@ def _trained(draft: RunConfig, axes: Sequence[Axis]) -> dict[str, Any]:
     if not trains_every_block(axes):
         return {"trainable.part": "last_blocks", "trainable.blocks": 1}
     shape, rates = encoder_shape(draft.encoder.id), draft.phases[0].optimiser
-    usual = default_rates(TrainableConfig(part="all"), shape)  # the rate of one block is too high for all
+    usual = default_rates(TrainableConfig(part="all"), shape, rates.name)  # the rate of one block is too high for all
     return {
         "trainable.part": "last_blocks",
         "trainable.blocks": shape.blocks,

@@ -78,9 +78,13 @@ from core.weight_files import snapshot_path, state_path
 # Maximum size of the state kept at a frame when all weights learn, and of all states of a run.
 STATE_BYTES_MAX, STATES_BYTES_MAX = 50 * 2**20, 200 * 2**20
 NOT_FINITE = {
-    LOSS: N_("The loss of step {step} is {value}: lower the learning rate, or raise the temperature."),
+    LOSS: N_(
+        "The loss of step {step} is {value}: lower the learning rate or the maximum gradient norm, raise the "
+        "temperature, or normalise the vectors."
+    ),
     GRADIENT_NORM: N_(
-        "The gradient norm of step {step} is {value}: lower the learning rate, or raise the temperature."
+        "The gradient norm of step {step} is {value}: lower the learning rate or the maximum gradient norm, raise the "
+        "temperature, or normalise the vectors."
     ),
 }
 

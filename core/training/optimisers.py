@@ -14,6 +14,7 @@ from core.encoders.model import Encoder
 
 # At this step β2^t, with β2 = 0.999, is 0 even in float64, and float32 can still count by ones.
 LATE_STEP = 1e6
+MOMENTUM = 0.9  # of SGD
 # Types of the Python numbers among an optimiser's moments, by their name in a checkpoint.
 NUMBERS: Mapping[str, tuple[type, torch.dtype]] = {"int": (int, torch.int64), "float": (float, torch.float64)}
 
@@ -51,7 +52,7 @@ def parameter_groups(encoder: Encoder, optimiser: OptimiserConfig) -> list[dict[
 def make_optimiser(
     groups: Sequence[Mapping[str, Any]], optimiser: OptimiserConfig, device: torch.device
 ) -> torch.optim.Optimizer:
-    """Create AdamW, fused if torch supports it on the device, or Adafactor.
+    """Create AdamW, fused if torch supports it on the device, Adafactor, or SGD with momentum.
 
     Adafactor runs without relative step and parameter scale: a learning rate is an absolute step as in AdamW, and the
     root mean square of an update never exceeds it. It stores second moments as one row and one column per matrix, and
@@ -69,6 +70,8 @@ def make_optimiser(
     given = [{**group, "lr": group["rate"]} for group in groups]
     if optimiser.name == "adafactor":
         return Adafactor(given, scale_parameter=False, relative_step=False, warmup_init=False, clip_threshold=1.0)
+    if optimiser.name == "sgd":
+        return torch.optim.SGD(given, momentum=MOMENTUM)
     fused = device.type in ("cpu", "cuda")
     adamw = torch.optim.AdamW(given, fused=fused)
     if not optimiser.bias_correction:

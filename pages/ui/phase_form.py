@@ -139,7 +139,7 @@ def _phase(number: int, phase: JSON, shape: EncoderShape | None, *, single: bool
     learning = TrainableConfig.model_construct(**picked)  # a typed value may be out of bounds
     rate = state.widget_value(key(number, "learning_rate"), phase["optimiser"]["learning_rate"])
     if rate is None and shape is not None:
-        rate = default_rates(learning, shape).encoder
+        rate = default_rates(learning, shape, now("name", phase["optimiser"]["name"])).encoder
     steps = ngettext("{count} step", "{count} steps", now("steps", phase["steps"]))
     summary = [
         _("Training: {part}", part=part_label(learning)),
@@ -176,7 +176,8 @@ def _phase(number: int, phase: JSON, shape: EncoderShape | None, *, single: bool
 def _optimiser(number: int, phase: JSON, shape: EncoderShape | None) -> JSON:
     """Draw the optimiser settings of a phase and read them; return the phase with them."""
     start, trainable = phase["optimiser"], phase["trainable"]
-    default = default_rates(build(TrainableConfig, trainable), shape) if shape else None
+    name = state.widget_value(key(number, "name")) or start["name"]
+    default = default_rates(build(TrainableConfig, trainable), shape, name) if shape else None
 
     def field(place: DeltaGenerator, section: type[BaseModel], values: JSON, name: str, **more: Any) -> JSON:
         return {name: parameter_field(place, fields_of(section)[name], values[name], key=key(number, name), **more)}

@@ -12,7 +12,8 @@ from core.advice.defaults import Usual, usual
 from core.catalogue.losses import LOSSES
 from core.config.fields import build
 from core.config.objective import ObjectiveConfig, TermConfig
-from core.config.presets import OWN_RATES, PRESETS, SHOWING
+from core.config.presets import PRESETS, SHOWING
+from core.config.sections import OptimiserConfig
 from pages.ui import state
 
 JSON = dict[str, Any]
@@ -39,7 +40,8 @@ def current_phases(start: list[JSON], origin: str, now: Usual) -> list[JSON]:
             if entry.group == SHOWING
             and len(entry.objectives) == len(start)
             and all(
-                full_objective(objective) == phase["objective"] and entry.rates.items() <= phase["optimiser"].items()
+                full_objective(objective) == phase["objective"]
+                and entry.optimiser.items() <= phase["optimiser"].items()
                 for objective, phase in zip(entry.objectives, start, strict=True)
             )
         )
@@ -83,9 +85,10 @@ def apply_preset(widget: str) -> None:
     steps = max(sum(phase["steps"] for phase in phases), len(chosen.objectives))
     first = phases[0] | {"steps": steps}
     before = PRESETS.get(picked_preset())
-    if chosen.rates or (before and before.rates):  # the rates of a demonstration preset apply only with it
-        first |= {"optimiser": first["optimiser"] | OWN_RATES}
-    if chosen.dropout is not None or (before and before.dropout is not None):  # as with the rates
+    own = {*chosen.optimiser, *(before.optimiser if before else ())}  # settings that apply only with their preset
+    usual = OptimiserConfig().model_dump(mode="json", include=own)
+    first |= {"optimiser": first["optimiser"] | usual}
+    if chosen.dropout is not None or (before and before.dropout is not None):  # as with the optimiser
         state.set_widget(state.form_key("dropout"), chosen.dropout)
     made = chosen.phases(first)
     state.remember("phases.preset", chosen.name)

@@ -55,8 +55,8 @@ ALLOWED = {
         "store tasks texts training views weight_files workers"
     ),
     "experiments": (
-        "advice artifacts config errors events figures.interval_chart figures.level_curves figures.template models.source "
-        "parameters quantities registry representation store tasks workers"
+        "advice artifacts config errors events figures.interval_chart figures.level_curves figures.template "
+        "models.source parameters quantities registry representation store tasks workers"
     ),
     "lessons": "artifacts config errors experiments lab losses.forces quantities representation store",
     "exports": (

@@ -33,7 +33,7 @@ SECTIONS = (
     *(PhaseConfig, RunConfig),
 )
 # Names that are the same in every language.
-NAMES = {"AdamW", "Adafactor", "CPU", "CUDA", "MPS", "LoRA", "MLP", "UTF-8", "UTF-16", "[CLS]", "L_out", "L_in"}
+NAMES = {"AdamW", "Adafactor", "SGD", "CPU", "CUDA", "MPS", "LoRA", "MLP", "UTF-8", "UTF-16", "[CLS]", "L_out", "L_in"}
 NAMES |= {"CE", "CE + SCL", "CoSENT", "DSCL", "R-Drop", "Mixup", "float32", "bfloat16", "–"}
 LETTERS = re.compile("[A-Za-z]{2}")
 

@@ -116,6 +116,23 @@ def by_plain_formulas(bias_correction: bool, beta1: float = 0.9, beta2: float = 
     return result
 
 
+def test_sgd_takes_the_steps_of_plain_formulas() -> None:
+    """v ← 0.9·v + g + λθ; θ ← θ − lr·v."""
+    parameter = nn.Parameter(start()[0])
+    thetas, momenta = parameter.flatten().tolist(), [0.0] * parameter.numel()
+    group = {"params": [parameter], "weight_decay": WEIGHT_DECAY, "rate": PEAKS[0]}
+    optimiser = make_optimiser([group], OptimiserConfig(name="sgd"), CPU)
+    for step in range(1, STEPS + 1):
+        entries = [gradient(step, 0, entry) for entry in range(parameter.numel())]
+        for entry, g in enumerate(entries):
+            momenta[entry] = 0.9 * momenta[entry] + g + WEIGHT_DECAY * thetas[entry]
+            thetas[entry] -= PEAKS[0] * FACTORS[step - 1] * momenta[entry]
+        parameter.grad = torch.tensor(entries, dtype=torch.float64).view_as(parameter)
+        set_rates(optimiser, FACTORS[step - 1])
+        optimiser.step()
+    assert parameter.flatten().tolist() == pytest.approx(thetas, rel=1e-12)
+
+
 @each("fused", [True, False])
 @each("bias_correction", [True, False])
 def test_adamw_takes_the_steps_of_plain_formulas(bias_correction: bool, fused: bool) -> None:
@@ -204,8 +221,9 @@ def trained(
         OptimiserConfig(),
         OptimiserConfig(bias_correction=False),
         OptimiserConfig(name="adafactor"),
+        OptimiserConfig(name="sgd"),
     ],
-    ids=["adamw", "uncorrected", "adafactor"],
+    ids=["adamw", "uncorrected", "adafactor", "sgd"],
 )
 def test_three_steps_and_three_after_a_restart_are_six(config: OptimiserConfig, tmp_path: Path) -> None:
     expected, uninterrupted, expected_names = trained(config, range(1, 7))
