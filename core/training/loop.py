@@ -87,6 +87,10 @@ NOT_FINITE = {
         "temperature, or normalise the vectors."
     ),
 }
+OVERFLOW = N_(
+    "The vectors after step {step} overflow: lower the learning rate or the maximum gradient norm, raise the "
+    "temperature, or normalise the vectors."
+)
 
 
 class Controls(Protocol):
@@ -492,6 +496,9 @@ class _Run:
         objective = objective_at(self.config, max(1, self.step)).objective
         agreement = self._agreement(self.encoder, self.phase.config.trainable, objective)
         pooled = found.pooled.cpu().numpy()
+        shown = [found.pooled] if by_probe else [found.pooled, found.logits]
+        if not all(vectors.square().isfinite().all() for vectors in shown):
+            raise TrainingError(OVERFLOW, step=self.step)
         yield from self.frames.events(self.step, pooled, logits, found.attention, self.encoder, agreement)
 
     def _test(self) -> Iterator[Evaluation | Predictions]:

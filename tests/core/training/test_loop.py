@@ -35,6 +35,7 @@ from core.events import (
 from core.tasks import TaskData
 from core.training import loop, row_cache
 from core.training.checkpoints import Checkpoints, load_learned
+from core.training.encode import encode
 from core.training.loop import train
 from core.training.untrained import FolderCache, VectorCache, Vectors
 from tests.core.training.made import Draft, curve, preset_phases, run_draft, run_in_attempts, steps_of
@@ -479,6 +480,16 @@ def test_a_failure_in_the_second_phase_names_its_step(draft: Draft, monkeypatch:
     assert next(event for event in events if isinstance(event, Step) and event.step == 4)
     with pytest.raises(TrainingError, match="loss of step 5 is nan: lower the learning rate"):
         list(events)
+
+
+def test_a_frame_whose_vectors_overflow_ends_the_run(draft: Draft, monkeypatch: pytest.MonkeyPatch) -> None:
+    def long(*texts: Any, **settings: Any) -> Any:
+        found = encode(*texts, **settings)
+        return found._replace(pooled=found.pooled * 1e25)
+
+    monkeypatch.setattr("core.training.loop.encode", long)
+    with pytest.raises(TrainingError, match=r"vectors after step \d+ overflow: lower the learning rate"):
+        list(train(*prepared(draft())))
 
 
 # Failure
