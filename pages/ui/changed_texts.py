@@ -91,14 +91,17 @@ def robustness(store: Store, runs: Sequence[Compared]) -> bool:
     if not known:
         return busy
     first = known[0][1]
-    known = [(name, one) for name, one in known if one.names == first.names and one.rates == first.rates]
     same_rows = all(np.array_equal(one.labels, first.labels) for _name, one in known)
     pair = len(known) == 2 and same_rows
     rows = []
-    for place, change in enumerate([None, *first.changes]):
-        row = {_("Change"): change_title(change)} | {name: percent(one.right[place].mean()) for name, one in known}
+    # Back-translation is missing where its models were.
+    by_run = [(name, dict(zip([None, *one.changes], one.right, strict=True))) for name, one in known]
+    for change in dict.fromkeys(change for _name, right in by_run for change in right):
+        there = [right[change] for _name, right in by_run if change in right]
+        row = {_("Change"): change_title(change)}
+        row |= {name: percent(right[change].mean()) if change in right else "–" for name, right in by_run}
         if pair:
-            row["p"] = f"{agreement([one.right[place] for _name, one in known]).mcnemar_p:.3g}"
+            row["p"] = f"{agreement(there).mcnemar_p:.3g}" if len(there) == 2 else "–"
         rows.append(row)
     st.dataframe(pd.DataFrame(rows), hide_index=True, height=HEIGHT_PX, key="compare.changed")
     words = [

@@ -320,10 +320,10 @@ def test_accuracies_on_changed_texts_stand_side_by_side_with_the_exact_test(
     opened: Opened, made: Made, folder: Path
 ) -> None:
     runs, labels = [made("a"), made("b", batch_size=4)], np.zeros(8, np.int64)
-    for run, wrong in zip(runs, (0, 6), strict=True):
-        predicted = np.array([[1] * wrong + [0] * (8 - wrong)])
-        where, cosines = np.ones((1, 8), bool), np.ones((2, 1, 8), np.float32)
-        result = ChangedTexts(("typos",), (0.4,), 8, labels, where, cosines, labels, predicted, 0)
+    for run, wrong, names in zip(runs, (0, 6), (("typos", "swap"), ("typos",)), strict=True):
+        predicted = np.array([[1] * wrong + [0] * (8 - wrong)] * len(names))
+        where, cosines = np.ones((len(names), 8), bool), np.ones((2, len(names), 8), np.float32)
+        result = ChangedTexts(names, (0.4,) * len(names), 8, labels, where, cosines, labels, predicted, 0)
         write(Store(folder).run_folder(run) / CHANGED_TEXTS, result)
     query = {"runs": ",".join(runs), "show": "scores"}
     assert "Measure changed texts" in [button.label for button in opened(**query).button]
@@ -331,6 +331,7 @@ def test_accuracies_on_changed_texts_stand_side_by_side_with_the_exact_test(
     assert found.loc["Unchanged"].tolist() == ["100.0%", "100.0%", "1"]
     # Six texts that only one of two runs gets right: p = 2 · 2⁻⁶.
     assert found.loc["Misspelt words, rate 0.4"].tolist() == ["100.0%", "25.0%", "0.0312"]
+    assert found.iloc[2].tolist() == ["100.0%", "–", "–"]
 
 
 def test_measures_of_training_rows_are_asked_for_and_stand_side_by_side(
