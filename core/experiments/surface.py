@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from statistics import fmean
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -46,10 +47,10 @@ LEVELS: Mapping[str, Mapping[int, tuple[float, ...]]] = {
 FEWEST_PAIRS, LEAST_CORRELATION = 5, 0.5
 
 COSTS = N_(
-    "At {setting} {level}, accuracy is {points} points lower than at {reference} (95% interval: {low} to {high})."
+    "{setting} {level}: accuracy is {points} points lower than with {reference} (95% interval: {low} to {high})."
 )
 GAINS = N_(
-    "At {setting} {level}, accuracy is {points} points higher than at {reference} (95% interval: {low} to {high})."
+    "{setting} {level}: accuracy is {points} points higher than with {reference} (95% interval: {low} to {high})."
 )
 
 Correct = NDArray[np.float64]
@@ -60,6 +61,8 @@ def surface_design(
     data: TaskData,
     axes: Sequence[Axis] = (),
     seeds: Sequence[int] = (FIRST_SEED,),
+    *,
+    baseline: Mapping[str, str] = MappingProxyType({}),
     reference: Level | None = None,
 ) -> Design:
     """Return the design of a surface.
@@ -68,7 +71,7 @@ def surface_design(
         draft: the run that *Train in full* trains, with the settings of a cell.
         data: all rows of its task.
         axes: τ and λ with three levels each by default.
-        reference: a cell outside the grid.
+        baseline, reference: what cells are compared with, as in `Design`.
     Raises: ConfigError; EncoderError.
     """
     axes = axes or [axis_of(name, LEVELS[name][3], draft) for name in (TEMPERATURE, LAMBDA)]
@@ -88,7 +91,8 @@ def surface_design(
     for axis in axes:
         for level in axis.levels:
             changed = apply_settings(base, level.settings)
-            if apply_settings(changed, small) != changed:
+            # Their maps show the same texts.
+            if apply_settings(changed, small) != changed or changed.task.id != base.task.id:
                 raise ConfigError(
                     axis_title(axis, base),
                     level.title,
@@ -100,6 +104,7 @@ def surface_design(
         base=base,
         axes=tuple(axes),
         seeds=tuple(seeds),
+        baseline=dict(baseline),
         reference=reference,
         full=draft,
     )
@@ -132,7 +137,7 @@ def full_draft(design: Design, cell: Cell, seed: int) -> RunConfig:
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """Difference in validation accuracy between a level and the reference level of its axis, or the probe.
+    """Difference in validation accuracy between a level and another level, the reference cell, or the probe.
 
     Attributes:
         difference: mean over the other axis' levels and the seeds.
@@ -152,8 +157,10 @@ class Effect:
 
 
 def reference_level(design: Design, axis: int) -> int:
-    """Return the level that the others are compared with: the draft's own value, or the middle one."""
+    """Return the level that the others are compared with: the baseline, the draft's own value, or the middle one."""
     labels = [level.label for level in design.axes[axis].levels]
+    if (baseline := design.baseline.get(design.axes[axis].name)) in labels:
+        return labels.index(baseline)
     settings = [level.settings for level in design.axes[axis].levels]
     own = [number for number, one in enumerate(settings) if apply_settings(design.base, one) == design.base]
     return own[0] if own else (len(labels) - 1) // 2
@@ -192,7 +199,13 @@ def _correct(store: Store, run_id: str, split: str) -> Correct | None:
 
 
 def effects(design: Design, by_seed: Mapping[int, Mapping[int, Correct]]) -> list[Effect]:
-    """Return the main effect of every level but the reference of its axis."""
+    """Return the main effect of every level but the reference of its axis.
+
+    If there is a reference cell, the difference of every level from it.
+    """
+    if design.reference is not None:
+        outside = design.cells[-1].number
+        return _differences(design, by_seed, np.stack([of_seed[outside] for of_seed in by_seed.values()]))
     found = []
     for axis in range(len(design.axes)):
         reference = reference_level(design, axis)
@@ -207,7 +220,11 @@ def gains_over_probe(
     design: Design, by_seed: Mapping[int, Mapping[int, Correct]], probes: Mapping[int, Correct]
 ) -> list[Effect]:
     """Return the difference of every level from the linear probe of the untrained encoder."""
-    theirs = np.stack([probes[seed] for seed in by_seed])
+    return _differences(design, by_seed, np.stack([probes[seed] for seed in by_seed]))
+
+
+def _differences(design: Design, by_seed: Mapping[int, Mapping[int, Correct]], theirs: Correct) -> list[Effect]:
+    """Return the difference of every level from [S, E] others."""
     return [
         _effect(axis, level, _mean_rows(design, by_seed, axis, level), theirs)
         for axis in range(len(design.axes))
@@ -234,7 +251,7 @@ def main_sentences(design: Design, found: Sequence[Effect], probe: Sequence[Effe
     """Say in sentences which levels change the accuracy, and which beat the untrained probe."""
     for axis in range(len(design.axes)):
         title = axis_title(design.axes[axis], design.base)
-        reference = design.axes[axis].levels[reference_level(design, axis)].title
+        reference = (design.reference or design.axes[axis].levels[reference_level(design, axis)]).title
         shown = [one for one in found if one.axis == axis and one.is_shown]
         if not shown:
             yield Message("{setting}: no distinguishable difference in accuracy.", setting=title)
@@ -242,7 +259,7 @@ def main_sentences(design: Design, found: Sequence[Effect], probe: Sequence[Effe
             low, high = sorted((abs(one.low), abs(one.high)))
             yield Message(
                 COSTS if one.difference < 0 else GAINS,
-                setting=in_phrase(title),
+                setting=title,
                 level=design.axes[axis].levels[one.level].title,
                 reference=reference,
                 points=f"{100 * abs(one.difference):.1f}",

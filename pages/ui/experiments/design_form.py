@@ -47,8 +47,6 @@ from pages.ui.parameter_widget import number_field, report_problem
 from pages.ui.parts import escaped, task_names
 
 USUAL_SEEDS = 5
-# The maps of a third axis would not fit on a page.
-MOST_AXES_AT_ONCE = 2
 SEEDS = Parameter(
     "seeds",
     N_("Seeds"),
@@ -348,7 +346,7 @@ def protocol_form(protocol: Protocol) -> Design:
     base = base if at_once else with_frames(base)
     st.caption(escaped(_(protocol.differs)))
     if at_once:
-        return surface_design(base, _rows(base), axes, range(seeds), whole.reference)
+        return surface_design(base, _rows(base), axes, range(seeds), baseline=whole.baseline, reference=whole.reference)
     chosen = {"axes": [axis.model_dump() for axis in axes], "seeds": seeds, "base": base.model_dump(mode="json")}
     return build(Design, whole.model_dump(mode="json") | chosen)
 
@@ -359,4 +357,4 @@ def _trains_at_once(design: Design) -> bool:
         surface_design(design.base, _rows(design.base), design.axes)
     except PlaygroundError:
         return False
-    return len(design.axes) <= MOST_AXES_AT_ONCE
+    return True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from math import ceil
 
 import numpy as np
 import streamlit as st
@@ -151,15 +152,16 @@ def draw_maps(store: Store, experiment_id: str, design: Design, runs: Sequence[E
         )
         for cell, frames, place in zip(design.cells, every, places, strict=True)
     ]
+    columns = design.shape[-1] if len(design.shape) > 1 else ceil(len(panels) ** 0.5)
     map_view(
         panels,
         key=f"surface.{experiment_id}",
-        height=HEIGHT.format(rows=-(-len(panels) // design.shape[-1])),
+        height=HEIGHT.format(rows=-(-len(panels) // columns)),
         description=_("Map of {texts} texts, coloured by label.", texts=f"{len(probe.ids):,}"),
         trails=False,
         follow=True,
         name=f"surface-{experiment_id}",
-        columns=design.shape[-1],
+        columns=columns,
     )
     st.caption(
         _(

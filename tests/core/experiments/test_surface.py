@@ -88,10 +88,10 @@ def test_where_layers_vary_every_block_learns_at_the_rate_of_a_whole_fine_tune(d
         assert peak_rates(config.phases[0].optimiser) == peak_rates(whole.phases[0].optimiser)
 
 
-@pytest.mark.parametrize(("setting", "values"), [("steps", [10, 20]), ("trainable.blocks", [1, 2])])
-def test_what_all_cells_share_cannot_be_varied(
-    draft: Drafts, data: TaskData, setting: str, values: list[float]
-) -> None:
+@pytest.mark.parametrize(
+    ("setting", "values"), [("steps", [10, 20]), ("trainable.blocks", [1, 2]), ("task.id", ["nli"])]
+)
+def test_what_all_cells_share_cannot_be_varied(draft: Drafts, data: TaskData, setting: str, values: list[Any]) -> None:
     with pytest.raises(ConfigError, match="cells that train at once share it"):
         surface_design(draft(), data, [axis_of(setting, values, draft())])
 
@@ -254,6 +254,19 @@ class TestFindings:
         assert found[0].is_shown
         assert not found[1].is_shown
 
+    def test_levels_are_compared_with_the_reference_cell_if_there_is_one(
+        self, surface: Design, rows: dict[int, dict[int, Correct]]
+    ) -> None:
+        against_ce = surface.model_copy(update={"reference": Level(label="CE", settings={"preset": "ce"})})
+        outside = (np.arange(200) < 100).astype(np.float64)
+        found = effects(against_ce, {seed: of_seed | {4: outside} for seed, of_seed in rows.items()})
+        assert [(one.axis, one.level) for one in found] == [(0, 0), (0, 1), (1, 0), (1, 1)]
+        for one in found:
+            cells = [cell.number for cell in surface.cells if cell.levels and cell.levels[one.axis] == one.level]
+            scores = [of_seed[cell].mean() for of_seed in rows.values() for cell in cells]
+            assert one.difference == pytest.approx(np.mean(scores) - 0.5)
+        assert "points higher than with CE" in str(next(main_sentences(against_ce, found, found)))
+
     def test_the_sentences_name_what_differs_and_what_beats_the_probe(
         self, surface: Design, rows: dict[int, dict[int, Correct]]
     ) -> None:
@@ -261,7 +274,7 @@ class TestFindings:
         said = [
             str(one) for one in main_sentences(surface, effects(surface, rows), gains_over_probe(surface, rows, probes))
         ]
-        assert said[0].startswith("At temperature τ 0.5, accuracy is 20.0 points higher than at 0.1 (95% interval: ")
+        assert said[0].startswith("Temperature τ 0.5: accuracy is 20.0 points higher than with 0.1 (95% interval: ")
         assert said[1] == "Weight λ: no distinguishable difference in accuracy."
         assert said[2] == "Only these beat the linear probe of the untrained encoder: Temperature τ 0.5."
 
@@ -386,6 +399,8 @@ def test_the_middle_level_is_the_reference_unless_the_draft_has_one(draft: Draft
     assert reference_level(own, 0) == 2
     other = surface_design(base, data, [axis_of(TEMPERATURE, [0.1, 0.2, 0.5], base)])
     assert reference_level(other, 0) == 1
+    against = other.model_copy(update={"baseline": {other.axes[0].name: "0.5"}})
+    assert reference_level(against, 0) == 2
 
 
 def test_fewer_than_five_cells_have_no_rank_correlation() -> None:
