@@ -34,7 +34,7 @@ from pages.ui.explore.run_reads import predictions_of
 from pages.ui.explore.texts import ids_as_text, ids_from_text
 from pages.ui.map_view import MapState, map_now, map_view
 from pages.ui.parts import escaped, first_steps, page_head, run_titles, show_errors, status_badge
-from pages.ui.text_table import csv_button
+from pages.ui.tables import csv_button
 from pages.ui.waiting import draw_fragment, poll_while
 
 VIEWS = {

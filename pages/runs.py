@@ -30,6 +30,8 @@ from pages.ui.address import Runs
 from pages.ui.bound import bound_several, bound_switch
 from pages.ui.controls import (
     delete_button,
+    draw_files,
+    draw_links,
     export_menu,
     import_menu,
     offer_undo_of_runs,
@@ -38,7 +40,6 @@ from pages.ui.controls import (
     run_buttons,
     show_notice,
 )
-from pages.ui.live import draw_files, draw_links
 from pages.ui.live_progress import SILENT
 from pages.ui.parts import duration, escaped, page_head, status_badge
 from pages.ui.visitor import owner_names, visitor, who_am_i

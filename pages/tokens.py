@@ -17,7 +17,7 @@ from pages.ui import reads, state
 from pages.ui.address import Tokens
 from pages.ui.bound import bound, bound_segments, forget, pick_run
 from pages.ui.parts import escaped, first_steps, page_head, show_errors, tab_title
-from pages.ui.text_table import csv_button, truncate
+from pages.ui.tables import csv_button, truncate
 from pages.ui.tokens import reads as token_reads
 from pages.ui.tokens.deletion import delete_a_word
 from pages.ui.tokens.one_text import contrasts_tokens, draw_contrasted, one_text

@@ -76,9 +76,10 @@ def surface_design(
     """
     axes = axes or [axis_of(name, LEVELS[name][3], draft) for name in (TEMPERATURE, LAMBDA)]
     validation = min(VALIDATION_ROWS, len(data.validation))
-    small = {
+    small: dict[str, Any] = {
         "executor": SURFACE,
-        **_trained(draft, axes),
+        "trainable.part": "last_blocks",
+        "trainable.blocks": 1,
         "steps": STEPS,
         "task.train_size": min(TRAIN_ROWS, len(data.train)),
         "task.validation_size": validation,
@@ -87,6 +88,14 @@ def surface_design(
         "probe.frame_steps": [STEPS * number // FRAMES for number in range(1, FRAMES + 1)],
         "micro_batch": None,
     }
+    if trains_every_block(axes):
+        shape, rates = encoder_shape(draft.encoder.id), draft.phases[0].optimiser
+        usual = default_rates(TrainableConfig(part="all"), shape, rates.name)  # those of one block are too high for all
+        small |= {
+            "trainable.blocks": shape.blocks,
+            "optimiser.learning_rate": rates.learning_rate or usual.encoder,
+            "optimiser.classifier_learning_rate": rates.classifier_learning_rate or usual.classifier,
+        }
     base = apply_settings(draft, {**LEAN, **small})
     for axis in axes:
         for level in axis.levels:
@@ -113,20 +122,6 @@ def surface_design(
 def trains_every_block(axes: Sequence[Axis]) -> bool:
     """Return True if the axes vary layers, which only trained blocks can tell apart."""
     return any(name.endswith(".layers") for axis in axes for level in axis.levels for name in level.settings)
-
-
-def _trained(draft: RunConfig, axes: Sequence[Axis]) -> dict[str, Any]:
-    """Return the settings of the weights that a cell trains. Raises: EncoderError."""
-    if not trains_every_block(axes):
-        return {"trainable.part": "last_blocks", "trainable.blocks": 1}
-    shape, rates = encoder_shape(draft.encoder.id), draft.phases[0].optimiser
-    usual = default_rates(TrainableConfig(part="all"), shape, rates.name)  # the rate of one block is too high for all
-    return {
-        "trainable.part": "last_blocks",
-        "trainable.blocks": shape.blocks,
-        "optimiser.learning_rate": rates.learning_rate or usual.encoder,
-        "optimiser.classifier_learning_rate": rates.classifier_learning_rate or usual.classifier,
-    }
 
 
 def full_draft(design: Design, cell: Cell, seed: int) -> RunConfig:

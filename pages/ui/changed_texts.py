@@ -24,7 +24,7 @@ from core.workers.limits import check_model
 from pages.ui.address import ON, Compare, Explore
 from pages.ui.compare.picking import Compared
 from pages.ui.parts import escaped, missing_weights
-from pages.ui.text_table import csv_button
+from pages.ui.tables import csv_button
 from pages.ui.waiting import complete_since, draw_job, ensure_job, job_of, start_job
 
 ABOUT = N_(

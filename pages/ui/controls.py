@@ -41,6 +41,7 @@ from pages.ui.visitor import owner_name, require_own, visitor
 
 NOTICE_S = 12.0
 SAVED = "rename.saved"
+LOG_BYTES = 8_000
 
 
 def run_buttons(engine: Engine, run: RunRecord | RunSummary) -> None:
@@ -189,6 +190,29 @@ def disk_line(engine: Engine, run: RunSummary) -> None:
                 ),
             )
         st.caption(on_disk, width="content")
+
+
+def draw_links(run: RunSummary) -> None:
+    """Draw the links from a run to other pages."""
+    for label, page, icon, name in (
+        (_("Explore"), "explore", "scatter_plot", "run"),
+        (_("Tokens"), "tokens", "format_ink_highlighter", "run"),
+        (_("Compare"), "compare", "compare_arrows", "runs"),
+        (_("Reuse settings"), "fine_tune", "replay", "from"),
+    ):
+        st.page_link(f"pages/{page}.py", label=label, icon=f":material/{icon}:", query_params={name: run.id})
+
+
+def draw_files(engine: Engine, run: RunSummary) -> None:
+    """Draw the disk usage of a run, and the end of its log."""
+    disk_line(engine, run)
+    path, text = engine.store.log_path(run.id), ""
+    if path.exists():
+        with path.open("rb") as file:
+            file.seek(max(0, path.stat().st_size - LOG_BYTES))
+            text = file.read().decode("utf-8", errors="replace")
+    with st.expander(_("Log")):
+        st.code(text or _("The log is empty."), language=None)
 
 
 def offer_undo_of_runs(engine: Engine) -> None:

@@ -1,4 +1,4 @@
-"""The progress of a run: its pace, its position in the queue, its outcome, its warnings and its newest scores."""
+"""The head of a run's page: title, progress, place in the queue, outcome, warnings and newest scores."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import streamlit as st
 from core.advice.idle_terms import STEPS_IN_A_ROW, starving_sentences
 from core.advice.pace import PACE_STEPS, closing_work, pace
 from core.artifacts.waiting_time import Place, places
-from core.config.describe import objective_label, value_text
+from core.config.describe import objective_label, row_labels, trainable_label, value_text
 from core.config.plan import objective_at
 from core.config.score_source import (
     classifier_learned,
@@ -19,19 +19,49 @@ from core.config.score_source import (
     outcome_sentence,
 )
 from core.events import BASELINE, BASELINE_TEST, SCORED_PAIRS, VALIDATION, Evaluation
-from core.messages import ENGLISH, N_, Message, _, ngettext, sentences
+from core.messages import ENGLISH, N_, Message, _, join_list, ngettext, sentences
 from core.quantities import percent, signed
 from core.settings import LOCAL, settings
 from core.store import RunRecord, Status, Store
 from core.store.budget import dropped_sentence
+from core.tasks.registry import task_label
+from core.workers import Engine
 from core.workers.limits import most_of_visitor
 from core.workers.machine import slots
+from pages.ui.address import FineTune
+from pages.ui.controls import export_menu, run_buttons, show_notice
 from pages.ui.knobs import pending_words
-from pages.ui.parts import duration, escaped
+from pages.ui.parts import duration, escaped, status_badge
 from pages.ui.reads import RunNow
 
 # The pooling of the vectors that a linear probe reads.
 POOLED = {"cls": "[CLS]", "mean": N_("mean of tokens"), "auto": N_("the encoder’s own pooling")}
+
+
+def draw_header(engine: Engine, run: RunRecord) -> None:
+    """Draw the title of a run, its settings and its buttons."""
+    config = run.config
+    # Every turned knob lengthens the label; a third line would push the map down while the visitor uses it.
+    objective = objective_label(run.effective if run.status.ended else config)
+    parts = [task_label(config), *row_labels(config.task), config.encoder.id, trainable_label(config), objective]
+    batches = dict.fromkeys(phase.batch_size for phase in config.phases)
+    # Translators: the size of a batch, or those of two phases: "batch 16 → 64".
+    parts.append(_("batch {sizes}", sizes=" → ".join(map(str, batches))))
+    parts.append(_("seed {number}", number=config.seed))
+    if run.device:
+        # The device, and the encoder's precision unless the run predates that setting.
+        precision = [] if config.precision == "auto" else [config.precision]
+        parts.append(join_list([run.device, *precision, *([_("node {name}", name=run.place)] if run.place else [])]))
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.title(escaped(run.title), anchor=False, width="content")
+        status_badge(run)
+        st.caption(" · ".join(escaped(part) for part in parts), width="stretch")
+        run_buttons(engine, run)
+        export_menu(engine.store, run)
+        if st.button(_("New run"), icon=":material/add:", type="tertiary"):
+            FineTune.RUN.forget()
+            st.rerun(scope="app")
+    show_notice()
 
 
 def draw_progress(now: RunNow) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pages.ui.cell_table import checked_cell
+from pages.ui.tables import checked_cell
 from tests.cases import each
 
 

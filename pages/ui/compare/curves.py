@@ -29,7 +29,7 @@ from pages.ui.bound import bound_number, bound_segments, bound_several, bound_sw
 from pages.ui.compare.picking import Compared, group_name
 from pages.ui.compare.scores import validation_sets
 from pages.ui.live_figure import live_figure
-from pages.ui.text_table import csv_button
+from pages.ui.tables import csv_button
 
 PANEL_PX, AROUND_PX = 210, 110
 # Enough steps to find every measure of every phase.

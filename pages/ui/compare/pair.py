@@ -19,7 +19,7 @@ from pages.ui.bound import bound_choice
 from pages.ui.compare.picking import Compared, Linked, RunFrames
 from pages.ui.explore import run_reads
 from pages.ui.parts import escaped
-from pages.ui.text_table import Cell, text_table
+from pages.ui.tables import Cell, text_table
 
 SELECTION_KEY = "compare.select"
 TABLE_HEIGHT = 320

@@ -32,7 +32,7 @@ from pages.ui.compare.picking import Compared, group_name
 from pages.ui.explore import run_reads
 from pages.ui.explore.measures import draw_plane, training_measures
 from pages.ui.parts import escaped
-from pages.ui.text_table import csv_button
+from pages.ui.tables import csv_button
 from pages.ui.waiting import complete_since, ensure_job
 
 # Name of the axis that the groups form.

@@ -19,7 +19,7 @@ from core.experiments.result_table import (
 from core.experiments.results import CellResult, Results, Verdict
 from core.messages import N_, _, join_label, ngettext, sentences
 from core.store import ExperimentRun, Status
-from pages.ui.cell_table import Head, TableCell, cell_table
+from pages.ui.tables import Head, TableCell, cell_table
 
 # Colour strength of a difference that is not significant at the 5% level, relative to a significant one.
 PALE = 0.4

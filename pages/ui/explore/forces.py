@@ -28,7 +28,7 @@ from pages.ui.live_figure import live_figure
 from pages.ui.parameter_widget import number_field
 from pages.ui.parts import card, draw_cards, escaped
 from pages.ui.softmax_bars import softmax_bars
-from pages.ui.text_table import Cell, text_table, truncate
+from pages.ui.tables import Cell, text_table, truncate
 
 if TYPE_CHECKING:
     from core.losses.forces import AnchorForces

@@ -31,7 +31,7 @@ from pages.ui.explore import run_reads
 from pages.ui.explore.run_reads import Frames
 from pages.ui.live_figure import live_figure
 from pages.ui.parts import distinct, draw_cards, escaped, missing_weights
-from pages.ui.text_table import Cell, csv_button, example_columns, select_button, text_table
+from pages.ui.tables import Cell, csv_button, example_columns, select_button, text_table
 from pages.ui.waiting import complete_since, ensure_job
 
 SIMILARITY = "spearman_similarity"

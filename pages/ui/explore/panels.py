@@ -23,11 +23,20 @@ from core.tasks.listing import csv_file
 from core.workers.run_rows import train_counts
 from pages.ui.address import Explore
 from pages.ui.bound import bound_nearest, bound_segments
-from pages.ui.cell_table import Head, TableCell, cell_table
 from pages.ui.explore import run_reads
 from pages.ui.explore.run_reads import Frames
 from pages.ui.parts import escaped
-from pages.ui.text_table import Cell, csv_button, example_columns, select_button, text_table, truncate
+from pages.ui.tables import (
+    Cell,
+    Head,
+    TableCell,
+    cell_table,
+    csv_button,
+    example_columns,
+    select_button,
+    text_table,
+    truncate,
+)
 
 # Columns of recall and interval, by split.
 RECALL_COLUMNS = {

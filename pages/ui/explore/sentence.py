@@ -25,7 +25,7 @@ from pages.ui.explore import run_reads
 from pages.ui.explore.run_reads import Frames
 from pages.ui.live_figure import live_figure
 from pages.ui.parts import escaped, missing_weights, show_errors
-from pages.ui.text_table import Cell, text_table
+from pages.ui.tables import Cell, text_table
 from pages.ui.waiting import complete_since, ensure_job
 
 MAX_CHARS_IN_URL = 1_500

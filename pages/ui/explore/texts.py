@@ -22,7 +22,7 @@ from pages.ui.address import Explore
 from pages.ui.bound import bound_switch
 from pages.ui.explore.run_reads import Frames
 from pages.ui.parts import probe_label
-from pages.ui.text_table import Cell, csv_button, example_columns, select_button, text_table
+from pages.ui.tables import Cell, csv_button, example_columns, select_button, text_table
 
 TRUST_HELP = N_(
     "Per point: trustworthiness falls when neighbours on the map are far away in the original space; overlap is "

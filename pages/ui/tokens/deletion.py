@@ -26,7 +26,7 @@ from core.tasks.listing import csv_file
 from pages.ui.bound import nearest
 from pages.ui.live_figure import live_figure
 from pages.ui.parts import escaped, missing_weights
-from pages.ui.text_table import csv_button, truncate
+from pages.ui.tables import csv_button, truncate
 from pages.ui.tokens.reads import Reading, TokenRun
 from pages.ui.tokens.source import Settings
 from pages.ui.waiting import draw_job, start_job

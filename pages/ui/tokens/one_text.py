@@ -31,7 +31,7 @@ from pages.ui.address import Tokens
 from pages.ui.bound import bound_nearest, bound_segments
 from pages.ui.live_figure import live_figure
 from pages.ui.parts import escaped, missing_weights
-from pages.ui.text_table import csv_button
+from pages.ui.tables import csv_button
 from pages.ui.tokens.reads import Reading, TokenRun
 from pages.ui.tokens.source import Settings, step_slider
 from pages.ui.waiting import draw_job, start_job

@@ -18,7 +18,7 @@ from pages.ui import state
 from pages.ui.address import Tokens
 from pages.ui.bound import WidgetArguments, bound, bound_nearest, bound_segments, bound_switch
 from pages.ui.parts import distinct, escaped, missing_weights
-from pages.ui.text_table import truncate
+from pages.ui.tables import truncate
 from pages.ui.tokens import reads
 from pages.ui.tokens.reads import Reading, TokenRun
 from pages.ui.waiting import draw_job, job_of, start_job
