@@ -270,10 +270,7 @@ WORDS = {
     N_("Twin"): N_("A run that differs from another in one setting or in the seed."),
     N_("Experiment"): N_("Runs of several settings under the same seeds, compared by paired statistics."),
     N_("Cell"): N_("One combination of settings in an experiment, with a run per seed."),
-    N_("Protocol"): N_(
-        "An experiment described by a paper or by the notes from which this project started, with its published "
-        "figures."
-    ),
+    N_("Protocol"): N_("An experiment described by a paper or by the project's notes, with its published figures."),
     N_("Replay"): N_("A run without weights, as a file that others can import."),
 }
 

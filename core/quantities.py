@@ -15,6 +15,8 @@ PERCENT_FORMAT = ".1%"
 PERCENT_TICKS = ".1~%"
 # Format of percentages in a table that a browser sorts; the cells hold the values of `hundredths`.
 PERCENT_CELLS = "%.1f%%"
+# Digits beyond these are errors of summation.
+EXACT_DECIMALS = 9
 
 
 def percent(share: float) -> str:
@@ -24,12 +26,19 @@ def percent(share: float) -> str:
     """
     if math.isnan(share):
         return "–"
-    return f"{Decimal(100 * float(share)).quantize(Decimal('0.1'), ROUND_HALF_UP)}%"
+    return f"{_rounded(100 * float(share), 1)}%"
+
+
+def _rounded(value: float, decimals: int) -> str:
+    """Round halves away from zero, whatever the last bits of a sum: means of 0.8225 are 82.3% by any order."""
+    if not math.isfinite(value):
+        return f"{value:.{decimals}f}"
+    return str(Decimal(repr(round(value, EXACT_DECIMALS))).quantize(Decimal(1).scaleb(-decimals), ROUND_HALF_UP))
 
 
 def signed(value: float, decimals: int) -> str:
     """Format a number, with a minus sign if it is negative; a number that rounds to 0 has none."""
-    text = f"{value:.{decimals}f}"
+    text = _rounded(float(value), decimals)
     return text.replace("-", "−" if float(text) else "")
 
 

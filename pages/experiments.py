@@ -243,6 +243,8 @@ def _selection(design: Design, usual_split: str) -> tuple[str, str, str]:
     """Draw the choices of view, measure and split, and return them."""
     protocol = PROTOCOLS.get(design.protocol)
     usual = (protocol.measure, protocol.split) if protocol else (usual_measure(design), usual_split)
+    if design.base.on_shared_trunk:  # the test split is not scored
+        usual = (usual[0], usual_split)
     look: dict[str, Any] = {"label_visibility": "collapsed", "width": 200}
     with st.container(horizontal=True, vertical_alignment="bottom"):
         show = bound_segments(_("Show as"), Experiments.SHOW, SHOWN, "map")

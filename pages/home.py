@@ -84,8 +84,8 @@ def _replay() -> None:
     if name != BASELINE and ours is not None and theirs is not None:
         about.append(
             _(
-                "Spread ratio at the last frame (spread within ÷ spread between classes, lower is better): "
-                "{ours}; with CE alone {theirs}. One seed each.",
+                "Spread within classes ÷ spread between classes at the last frame: {ours}, and {theirs} with CE "
+                "alone (one seed each; lower means tighter classes).",
                 ours=f"{ours:.2f}",
                 theirs=f"{theirs:.2f}",
             )

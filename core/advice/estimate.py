@@ -74,17 +74,20 @@ def estimate(config: RunConfig, data: TaskData, shape: EncoderShape, flops: floa
     probe_tokens = evaluation_tokens + tokens * rows_read
     # At the end, each weight file predicts the validation split once in half precision.
     weight_files = 1 + len(config.checkpoint.snapshot_steps or ())
-    weights_tokens = evaluation_tokens * weight_files
+    weights_tokens = 0 if config.on_shared_trunk else evaluation_tokens * weight_files
     evaluation_tokens += tokens * on_map
     # A frame before the classifier learns reads further rows, on which its linear probe is fitted.
     first = classifier_learns_from(config)
     probed = sum(first is None or max(1, step) < first for step in config.probe.frame_steps or ())
     fitted = tokens * min(PROBE_ROWS, len(data.train))
     further = probed * max(0.0, fitted - tokens * on_map)
-    # On disk: weights in half precision, and frames of vectors, logits and attention.
+    # On disk: weights in half precision, those of a cell of a surface in float32, and frames of vectors, logits and
+    # attention.
     learning = max(_learning_parameters(phase.trainable, shape) for phase in config.phases)
     frame_bytes = frames * ((config.probe.size or 0) + on_map) * shape.hidden_size * FRAME_BYTES
     test_tokens = mean_tokens(data.test.display_texts, config.encoder.max_length) * len(data.test)
+    if config.on_shared_trunk:
+        test_tokens = 0
     return Estimate(
         steps_s=sum(
             max(_phase_operations(phase, data, shape, tokens) / flops, (phase.steps or 0) * LEAST_STEP_S)
@@ -95,7 +98,7 @@ def estimate(config: RunConfig, data: TaskData, shape: EncoderShape, flops: floa
         test_s=(test_tokens + (fitted if first is None else 0)) * forward / flops,
         weights_s=weights_tokens * forward / flops,
         memory_bytes=max(phase_memory(phase, data, shape, config.encoder.max_length) for phase in config.phases),
-        disk_bytes=weight_files * learning * HALF_BYTES + frame_bytes,
+        disk_bytes=weight_files * learning * (FROZEN_BYTES if config.on_shared_trunk else HALF_BYTES) + frame_bytes,
         measured=measured,
     )
 

@@ -44,7 +44,10 @@ SHIPPED = {
         Shipped(
             "ce-scl",
             "CE + SCL, τ 0.3",
-            N_("Reviews of one class attract each other, and reviews of different classes repel each other."),
+            N_(
+                "Cross-entropy (CE) plus the supervised contrastive loss (SCL): reviews of one class attract each "
+                "other, and reviews of different classes repel each other."
+            ),
         ),
         Shipped(
             "ce",
@@ -89,8 +92,8 @@ SHIPPED = {
             "exploded",
             N_("Not normalised"),
             N_(
-                "CE + SCL at τ 0.3 on dot products instead of cosines: the gradient of the first step is a hundred "
-                "times as long."
+                "CE + SCL at τ 0.3 on dot products instead of cosines: the gradient norm of the first step is "
+                "100 times as large."
             ),
         ),
     )

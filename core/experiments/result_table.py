@@ -332,7 +332,7 @@ def cautions(results: Results) -> list[str]:
         if not results.over_seeds:
             found.append(
                 _(
-                    "With one seed, a difference may be chance. A test takes at least {needed} seeds.",
+                    "With one seed, a difference may be chance. A significance test needs at least {needed} seeds.",
                     needed=fewest_seeds(LEVEL / count),
                 )
             )

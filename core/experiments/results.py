@@ -457,14 +457,14 @@ def _outcomes(
 ) -> tuple[Values, tuple[int, ...]] | None:
     """Return the score of each example of a finished run, and the labels; None if missing or damaged.
 
-    Validation uses the last frame, if it covers the whole split. Recall of a group uses the examples of its classes.
+    Without stored predictions, validation uses the last frame, if it covers the whole split. Recall of a group uses the
+    examples of its classes.
     """
     try:
-        if split == TEST:
-            kept = store.predictions(run_id)
-            if kept is None:
-                return None
+        if (kept := store.predictions(run_id, split)) is not None:
             logits, labels = kept.logits, kept.labels
+        elif split == TEST:
+            return None
         else:
             run, steps = store.run(run_id), store.frame_steps(run_id)
             if run.probe is None or not steps or run.probe.held_out != run.config.task.validation_size:

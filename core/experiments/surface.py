@@ -62,6 +62,7 @@ def surface_design(
     axes: Sequence[Axis] = (),
     seeds: Sequence[int] = (FIRST_SEED,),
     *,
+    protocol: str = SURFACE,
     baseline: Mapping[str, str] = MappingProxyType({}),
     reference: Level | None = None,
 ) -> Design:
@@ -71,7 +72,7 @@ def surface_design(
         draft: the run that *Train in full* trains, with the settings of a cell.
         data: all rows of its task.
         axes: τ and λ with three levels each by default.
-        baseline, reference: what cells are compared with, as in `Design`.
+        protocol, baseline, reference: as in `Design`.
     Raises: ConfigError; EncoderError.
     """
     axes = axes or [axis_of(name, LEVELS[name][3], draft) for name in (TEMPERATURE, LAMBDA)]
@@ -109,7 +110,7 @@ def surface_design(
                 )
     return Design(
         name=grid_name(base, axes),
-        protocol=SURFACE,
+        protocol=protocol,
         base=base,
         axes=tuple(axes),
         seeds=tuple(seeds),
@@ -263,9 +264,9 @@ def main_sentences(design: Design, found: Sequence[Effect], probe: Sequence[Effe
             )
     better = [one for one in probe if one.low > 0]
     if len(better) == len(probe):
-        yield Message("Every value beats the linear probe of the untrained encoder.")
+        yield Message("Every setting beats the linear probe of the untrained encoder.")
     elif not better:
-        yield Message("No value is shown to beat the linear probe of the untrained encoder.")
+        yield Message("No setting is shown to beat the linear probe of the untrained encoder.")
     else:
         names = tuple(
             f"{axis_title(design.axes[one.axis], design.base)} {design.axes[one.axis].levels[one.level].title}"
@@ -321,6 +322,10 @@ def summarise(
     sentences: list[Text] = []
     if "accuracy" not in found.withheld:
         sentences += main_sentences(design, effects(design, by_seed), gains_over_probe(design, by_seed, probes))
+        if len(by_seed) == 1:
+            sentences.append(
+                Message("With one seed, these intervals cover the choice of texts, not the chance of a run.")
+            )
     if found.ranks:
         ranks = clauses(f"{_name(measure)} {signed(rank, 2)}" for measure, rank in found.ranks.items())
         cells = len({run.cell for run in full})

@@ -88,7 +88,7 @@ PANELS = (
     ),
 )
 CONTRASTIVE_HINT = N_("a contrastive term falls from its collapse line towards its lower bound")
-PARTS_HINT = N_("compare the terms with each other, not with the total")
+PARTS_HINT = N_("compare the terms with each other; the total is over all weights")
 HEIGHT_PX, TOP_PX, BOTTOM_PX = 880, 40, 40
 GAP = 0.045
 FAINT = 0.3
@@ -364,7 +364,7 @@ def _panels(steps: Sequence[Step], evaluations: Sequence[Evaluation], compared: 
     if keys:
         blocks = _blocks(compared)
         terms = join_phrase([part_label(key) for key in keys])
-        title = _("Gradient norm (total: all weights; {terms}: {blocks})", terms=terms, blocks=blocks)
+        title = _("Gradient norm ({terms}: {blocks})", terms=terms, blocks=blocks)
         panels[3] = replace(PANELS[2], title=title, hint=PARTS_HINT)
         parts = join_phrase([part_label(key) for key in keys[:2]])
         panels[4] = replace(

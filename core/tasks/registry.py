@@ -38,19 +38,23 @@ _ENTRIES = (
     TaskEntry(
         "film_reviews",
         N_("Film reviews"),
-        N_("Sentences from film reviews, negative or positive; some are ironic or express mixed feelings."),
+        N_("Sentences in the style of film reviews, negative or positive; some are ironic or express mixed feelings."),
     ),
     TaskEntry(
         "product_reviews",
         N_("Product reviews"),
         N_(
-            "Sentences from reviews of phones and other gadgets, negative or positive; a target for sentiment transfer."
+            "Sentences in the style of reviews of phones and other gadgets, negative or positive; a target for "
+            "sentiment transfer."
         ),
     ),
     TaskEntry(
         "venue_reviews",
         N_("Venue reviews"),
-        N_("Sentences from reviews of restaurants and bars, negative or positive; a target for sentiment transfer."),
+        N_(
+            "Sentences in the style of reviews of restaurants and bars, negative or positive; a target for "
+            "sentiment transfer."
+        ),
     ),
     TaskEntry(
         "news_topics",

@@ -138,7 +138,7 @@ def _found(store: Store, run: RunRecord, *, wanted: bool, name: str = "") -> tup
     elif found is not None and stamps.get(run.steps, found.stamp) == found.stamp:
         return found, False
     elif run.steps not in stamps:
-        st.caption(before + _("The weights of the last step are not stored, so no text can be read."))
+        st.caption(before + _("The weights of the last step are not stored, so no further text can be encoded."))
         missing_weights(run)
     elif not wanted:
         _offer(Explore)

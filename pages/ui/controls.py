@@ -42,6 +42,7 @@ from pages.ui.visitor import owner_name, require_own, visitor
 NOTICE_S = 12.0
 SAVED = "rename.saved"
 LOG_BYTES = 8_000
+LEAST_BYTES_SHOWN = 50_000  # less is 0.0 MB
 
 
 def run_buttons(engine: Engine, run: RunRecord | RunSummary) -> None:
@@ -170,7 +171,7 @@ def disk_line(engine: Engine, run: RunSummary) -> None:
             (N_("frames {size}"), size.frames),
             (N_("other files {size}"), size.others),
         )
-        if part
+        if part >= LEAST_BYTES_SHOWN
     ]
     on_disk = _("On disk: {size}", size=size_text(size.total))
     if parts:

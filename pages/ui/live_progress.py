@@ -244,7 +244,7 @@ def draw_scores(now: RunNow) -> None:
     _tile(
         _("Probe, test") if test_probed else _("Test"),
         # Translators: when the test split is scored.
-        _accuracy(test) if test or run.status == Status.FINISHED else _("at the end"),
+        _accuracy(test) if test or run.status.ended else _("at the end"),
         [_about(test, test_probed), noise if test_probed else "", about_test],
         _("probe: {score}", score=_accuracy(probe_test)) if test and probe_test and not test_probed else None,
     )
@@ -260,7 +260,7 @@ def _draw_spearman(
     _tile(_("Untrained encoder"), _spearman(start), [_("The same before the first step: the score to beat.")])
     _tile(
         _("Spearman, test"),
-        _spearman(test) if test or now.run.status == Status.FINISHED else _("at the end"),
+        _spearman(test) if test or now.run.status.ended else _("at the end"),
         [_("The test split is scored once, at the end.")],
         _("untrained: {score}", score=_spearman(untrained_test)) if test and untrained_test else None,
     )

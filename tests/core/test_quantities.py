@@ -25,6 +25,14 @@ def test_halves_are_rounded_up_as_a_browser_does(share: float, text: str) -> Non
     assert percent(share) == text
 
 
+@each("order", [1, -1])
+def test_the_order_of_a_sum_does_not_change_a_number(order: int) -> None:
+    shares = [0.83, 0.82, 0.82, 0.825, 0.82, 0.82][::order]
+    mean = sum(shares) / len(shares)
+    assert percent(mean) == percent(math.fsum(shares) / len(shares)) == "82.3%"
+    assert (signed(1.25, 1), signed(-1.25, 1), signed(1.25 - 1e-14, 1)) == ("1.3", "−1.3", "1.3")
+
+
 def test_shares_of_an_array_are_written_too() -> None:
     assert percent(np.float32(0.5)) == percent(np.float64(0.5)) == "50.0%"
 
@@ -49,7 +57,7 @@ def test_no_page_figure_or_command_writes_percentages_its_own_way() -> None:
 
 @each(
     ("value", "decimals", "text"),
-    [(-0.004, 2, "0.00"), (-0.006, 2, "−0.01"), (0.25, 1, "0.2"), (-3.0, 0, "−3"), (0.0, 2, "0.00")],
+    [(-0.004, 2, "0.00"), (-0.006, 2, "−0.01"), (0.25, 1, "0.3"), (-3.0, 0, "−3"), (0.0, 2, "0.00")],
 )
 def test_a_number_below_zero_has_a_minus_sign_and_zero_has_none(value: float, decimals: int, text: str) -> None:
     assert signed(value, decimals) == text

@@ -341,7 +341,7 @@ def test_a_file_is_understood_and_added_as_it_is(
     assert f"**{task.name}** was added, with 40 rows." in said(checked(app))
     assert links(app) == {
         "Fine-tune on it": f"task={task.id}",
-        "Try λ and τ on it": f"surface={task.id}",
+        "Sweep λ and τ on it": f"surface={task.id}",
     }
     assert app.file_uploader[0].value is None
     button(app, "Browse it").click().run()

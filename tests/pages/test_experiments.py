@@ -140,7 +140,10 @@ class TestSurface:
         trained = {(run.config.executor, run.config.phases[0].trainable.blocks, run.config.seed) for run in runs}
         assert (len(runs), trained) == (13, {("surface", 6, 0)})
         assert "Each cell trains every block for 24 steps" in words(app)
-        assert not [one for one in opened("experiments", new="few-shot").toggle if one.label.startswith("Train all")]
+        assert parse_design(ExperimentTable(folder).experiments()[0].design).protocol == "layers"
+        [switch] = [one for one in opened("experiments", new="few-shot").toggle if one.label.startswith("Train all")]
+        assert switch.disabled
+        assert "Training rows = '20' cannot be used" in switch.help
 
     def test_the_visitor_predicts_the_best_cell_and_sees_how_it_did(
         self, opened: Pages, folder: Path, draft: Draft

@@ -887,7 +887,7 @@ def test_a_run_is_told_to_keep_its_weights(opened: Pages, folder: Path, draft: D
     store, run_id = finished(folder, draft())
     app = opened("fine_tune", run=run_id)
     assert (
-        "On disk: 3.5 MB (weights 2.0 MB, weights of earlier steps 1.0 MB, frames 0.0 MB, other files 0.5 MB)"
+        "On disk: 3.5 MB (weights 2.0 MB, weights of earlier steps 1.0 MB, other files 0.5 MB)"
         in words(app)
     )
     (toggle,) = [toggle for toggle in app.toggle if toggle.label == "Always keep weights"]
@@ -984,7 +984,7 @@ class TestLink:
 def test_home_plays_any_of_the_replays(opened: Pages) -> None:
     app = opened("home")
     ours, theirs = (read_replay(SHIPPED[name].path).separations[-1] for name in ("ce-scl", "ce"))
-    assert f"lower is better): {ours:.2f}; with CE alone {theirs:.2f}" in words(app)
+    assert f"at the last frame: {ours:.2f}, and {theirs:.2f} with CE alone" in words(app)
     assert SHIPPED["ce-scl"].about in words(app)
     next(group for group in app.get("button_group") if group.label == "Replay").set_value("collapsed").run()
     assert not app.exception

@@ -21,7 +21,7 @@ SOURCE_SCL = N_("Film reviews, CE + SCL")
 # Figures of the paper beside back-translations and beside our paraphrases.
 NOISE = (
     Published(
-        (N_("Tasks"), N_("CE + SCL over CE, points")),
+        (N_("Tasks"), N_("CE + SCL minus CE, points")),
         ((N_("Some of GLUE"), N_("up to +7")), ("MNLI, QNLI", N_("CE falls as T rises, CE + SCL less"))),
         N_("RoBERTa-large, training texts augmented at T 0.3 to 0.9"),
         GUNEL,
@@ -55,7 +55,7 @@ ENTRIES = (
         baseline={"Objective": "CE"},
         published=(
             Published(
-                (N_("Task, rows"), N_("CE + SCL over CE, points")),
+                (N_("Task, rows"), N_("CE + SCL minus CE, points")),
                 (("QNLI, 20", N_("up to +10.7")), (N_("with more rows"), N_("shrinking"))),
                 N_("RoBERTa-large, 10 seeds, stratified samples"),
                 GUNEL,

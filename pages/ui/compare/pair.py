@@ -128,8 +128,8 @@ def pair_text(found: PairAgreement | None, first: str, second: str) -> str:
     """Describe the paired test of two runs in sentences. Args: first, second: the runs' names."""
     if found is None:
         return _(
-            "No row was predicted by both runs. Compare runs of the same task. A run from before this app stored "
-            "predictions has none; run it again."
+            "The two runs have no predictions of the same texts. Compare runs of the same task; a run of an "
+            "early version has no stored predictions, so run it again."
         )
     rows = found.both + found.only_first + found.only_second + found.neither
     right = _(

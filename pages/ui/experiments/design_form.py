@@ -183,21 +183,27 @@ def grid_form() -> Design:
     return build(Design, given | compared)
 
 
-def _at_once_switch(axes: Sequence[Axis]) -> bool:
-    """Draw the switch that trains all cells of a grid at once, and return its value."""
+def _at_once_switch(axes: Sequence[Axis], problem: str = "") -> bool:
+    """Draw the switch that trains all cells of a grid at once, and return its value.
+
+    Args:
+        problem: why it is disabled; "" if it is not.
+    """
     at_once, tied = bound_switch(Experiments.AT_ONCE)
-    st.toggle(
-        _("Train all cells at once"),
-        help=_(
-            "A first answer in a minute or two: trains {blocks}, for {steps} steps on up to {rows} texts, with a live "
-            "map of every cell. Each cell can then be trained in full.",
+    about = _("A first answer in a minute or two, with a live map of every cell.")
+    st.toggle(_("Train all cells at once"), help=escaped(problem) or about, disabled=bool(problem), **tied.by_value)
+    if not at_once or problem:
+        return False
+    st.caption(
+        _(
+            "Trains {blocks} for {steps} steps on up to {rows} texts. The number of steps above applies to cells that "
+            "you train in full afterwards.",
             blocks=blocks_trained(axes),
             steps=SURFACE_STEPS,
             rows=TRAIN_ROWS,
-        ),
-        **tied.by_value,
+        )
     )
-    return at_once
+    return True
 
 
 def _rows(base: RunConfig) -> TaskData:
@@ -325,7 +331,7 @@ def protocol_form(protocol: Protocol) -> Design:
     st.markdown(f"**{escaped(_(protocol.question))}** :gray[{escaped(source)}]")
     base = chosen_base(protocol.base, f"protocol.{protocol.name}")
     whole = protocol.design(base)
-    at_once = _trains_at_once(whole) and _at_once_switch(whole.axes)
+    at_once = _at_once_switch(whole.axes, _why_not_at_once(whole))
     seeds = seeds_field(1, "at_once") if at_once else seeds_field(len(whole.seeds), protocol.name)
     axes = list[Axis]()
     for axis in whole.axes:
@@ -346,15 +352,23 @@ def protocol_form(protocol: Protocol) -> Design:
     base = base if at_once else with_frames(base)
     st.caption(escaped(_(protocol.differs)))
     if at_once:
-        return surface_design(base, _rows(base), axes, range(seeds), baseline=whole.baseline, reference=whole.reference)
+        return surface_design(
+            base,
+            _rows(base),
+            axes,
+            range(seeds),
+            protocol=protocol.name,
+            baseline=whole.baseline,
+            reference=whole.reference,
+        )
     chosen = {"axes": [axis.model_dump() for axis in axes], "seeds": seeds, "base": base.model_dump(mode="json")}
     return build(Design, whole.model_dump(mode="json") | chosen)
 
 
-def _trains_at_once(design: Design) -> bool:
-    """Return True if the cells of a protocol can be trained at once."""
+def _why_not_at_once(design: Design) -> str:
+    """Return why the cells of a protocol cannot be trained at once; "" if they can."""
     try:
         surface_design(design.base, _rows(design.base), design.axes)
-    except PlaygroundError:
-        return False
-    return True
+    except PlaygroundError as error:
+        return str(error)
+    return ""

@@ -109,7 +109,7 @@ def cell_sentences(results: Results, cell: CellResult) -> list[str]:
     difference, against = difference_text(results, found.mean), results.cells[comparison.baseline].title
     if found.p is None:
         alone = _(
-            "{difference} against {baseline}, over {seeds} in common. A single seed does not generalise.",
+            "{difference} against {baseline}, over {seeds} in common. One seed is not enough to generalise.",
             difference=difference,
             baseline=against,
             seeds=seeds,

@@ -211,7 +211,7 @@ def map_view(
     marked = item.read(by_number.get, None)
     with left:
         if item is Experiments.EXPECTED:
-            st.markdown(_("Which cell do you expect to be the best in the end? Press it to mark your guess."))
+            st.markdown(_("Which cell do you expect to be the best in the end? Click it to mark your guess."))
         elif (expected := Experiments.EXPECTED.read(by_number.get, None)) and (best := results.best):
             said = _(
                 "You expected {cell}: {score}. The best cell is {best}: {most}.",

@@ -93,7 +93,9 @@ def _launch_card(engine: Engine, design: Design | None, problem: str) -> None:
         words = {
             "cells": ngettext("{count} cell", "{count} cells", len(design.cells)),
             "seeds": ngettext("{count} seed", "{count} seeds", len(design.seeds)),
-            "pace": ngettext("one run at a time", "{count} runs at a time", at_once),
+            "pace": _("all cells of a seed at once")
+            if design.base.on_shared_trunk
+            else ngettext("one run at a time", "{count} runs at a time", at_once),
         }
         st.caption(
             _("{cells} × {seeds} · {pace} · speed measured in earlier runs here", **words)

@@ -45,7 +45,7 @@ HEIGHT = "clamp(6.5rem, (100dvh - 31rem) / {rows} - 1.5rem, 15rem)"
 
 def surface_link(task_id: str) -> None:
     """Draw a link to the card that starts a surface on a task."""
-    label, query = _("Try λ and τ on it"), {Experiments.SURFACE.name: task_id}
+    label, query = _("Sweep λ and τ on it"), {Experiments.SURFACE.name: task_id}
     st.page_link("pages/experiments.py", label=label, icon=":material/grid_on:", query_params=query)
 
 

@@ -132,8 +132,8 @@ def draw_plane(paths: Mapping[str, Path], *, key: str) -> None:
     live_figure(plane_figure(paths, revision=key), key=key, description=description)
     st.caption(
         _(
-            "Normalised vectors of the validation texts, from the first frame (circle) to the last (arrow). The "
-            "lower left is best: texts of one class are close together, and all texts are spread out. Source: Wang & "
+            "Normalised vectors of the validation texts, from the first frame (circle) to the last (arrow). In "
+            "the lower left, texts of one class are close together, and all texts are spread out. Source: Wang & "
             "Isola 2020."
         )
     )

@@ -10,6 +10,8 @@ from core.advice.estimate import assumed_flops, estimate
 from core.config.edit import apply_settings
 from core.errors import ConfigError, EncoderError, TaskError
 from core.experiments.cost import cost
+from core.experiments.design import axis_of
+from core.experiments.surface import surface_design
 from core.models import source
 from core.models.source import encoder_shape
 from tests.core.experiments.conftest import Here, Make
@@ -28,6 +30,16 @@ def test_it_is_the_sum_over_cells_and_seeds(engine: InstantEngine, design: Make)
             seconds += estimate(config, data, shape, assumed_flops(False), measured=False).total_s
     assert found.seconds == pytest.approx(seconds, rel=0.01)
     assert (found.runs, found.known, found.measured, found.refused) == (6, 0, False, ())
+
+
+def test_the_cells_of_a_surface_share_their_probe_and_score_no_test_text(engine: InstantEngine, design: Make) -> None:
+    base = design().base
+    data = engine.prepared(base)[1]
+    made = surface_design(base, data, [axis_of("temperature", [0.1, 0.5], base)], (0, 1))
+    config, rows = engine.prepared(made.draft(made.cells[0], 0))
+    one = estimate(config, rows, encoder_shape(config.encoder.id), assumed_flops(False), measured=False)
+    assert one.test_s == one.weights_s == 0
+    assert cost(engine, made).seconds == pytest.approx(2 * (2 * (one.steps_s + one.frames_s) + one.probe_s), rel=0.01)
 
 
 def test_runs_that_are_there_cost_nothing(experiments: Here, engine: InstantEngine, design: Make) -> None:

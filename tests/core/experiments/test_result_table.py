@@ -202,7 +202,7 @@ def test_one_seed_has_a_difference_and_no_statistics(experiments: Here, design: 
     header, rows = table_rows(found)
     assert header == ["Weight λ", "Seeds", "Test accuracy", "Difference", "Majority class"]
     assert [row[3] for row in rows] == ["baseline", "+20.0"]
-    assert cautions(found) == ["With one seed, a difference may be chance. A test takes at least 6 seeds."]
+    assert cautions(found) == ["With one seed, a difference may be chance. A significance test needs at least 6 seeds."]
     assert not re.search(r"±|\bp\b|seeds|Holm", " ".join([*notes(found), *findings(found)]))
 
 
