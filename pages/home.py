@@ -14,6 +14,7 @@ from core.config.score_source import score_note
 from core.figures.map_data import box_of, examples_bundle, label_colours, places_bundle
 from core.figures.run_curves import MOST_RUNS
 from core.messages import N_, _, ngettext, sentences
+from core.store import Status
 from core.tasks.registry import task_label
 from pages.ui import reads, state
 from pages.ui.address import Home
@@ -44,7 +45,7 @@ def page() -> None:
         )
         runs = [run for run in store.runs() if not run.of_experiment and TAG not in run.tags][:5]
         # Without a run that has a probe set, the visitor explores the replay.
-        newest = next((run for run in runs if run.probe_known), None)
+        newest = next((run for run in runs if run.probe_known and run.status != Status.FAILED), None)
         with st.container(horizontal=True):
             if st.button(_("Start a run"), icon=":material/rocket_launch:"):
                 st.switch_page("pages/fine_tune.py")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -106,7 +107,8 @@ def _presets(objective: ObjectiveConfig) -> Offer:
     """Offer cross-entropy or the mix as one click, and any preset of one phase as a choice."""
 
     def sorted_terms(one: ObjectiveConfig) -> list[str]:
-        return sorted(term.model_dump_json() for term in one.terms)
+        # A stored term may list its parameters in another order.
+        return sorted(json.dumps(term.model_dump(mode="json"), sort_keys=True) for term in one.terms)
 
     single = {name: entry for name, entry in PRESETS.items() if len(entry.objectives) == 1 and entry.group != SHOWING}
     made = {name: ObjectiveConfig.model_validate(entry.objectives[0]) for name, entry in single.items()}

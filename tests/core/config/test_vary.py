@@ -115,6 +115,13 @@ def test_the_mix_is_offered_where_only_cross_entropy_is() -> None:
     assert values(objective) == ["ce-scl"]
 
 
+def test_a_preset_is_recognised_whatever_the_order_of_its_stored_parameters() -> None:
+    [term] = parse_config({"phases": PRESETS["ce"].phases({"steps": 20})}).phases[0].objective.model_dump()["terms"]
+    stored = parse_config({"phases": [{"objective": {"terms": [dict(reversed(term.items()))]}}]})
+    objective = next(one for one in twin_settings(stored) if one.path == "phases.0.objective")
+    assert (objective.value, [one.text for one in objective.suggestions]) == ("ce", ["CE + SCL"])
+
+
 def test_an_objective_that_is_no_preset_is_told_by_its_terms() -> None:
     objective = offered(parse_config({"phases": [{"objective": ADDITIVE}]}))["Objective"]
     assert (objective.value, objective.text) == (None, "CE + SCL + SimCSE")
