@@ -13,7 +13,7 @@ from core.config.describe import objective_label
 from core.config.score_source import score_note
 from core.figures.map_data import box_of, examples_bundle, label_colours, places_bundle
 from core.figures.run_curves import MOST_RUNS
-from core.messages import N_, _, ngettext, sentences
+from core.messages import N_, _, sentences
 from core.store import Status
 from core.tasks.registry import task_label
 from pages.ui import reads, state
@@ -85,8 +85,8 @@ def _replay() -> None:
     if name != BASELINE and ours is not None and theirs is not None:
         about.append(
             _(
-                "Spread within classes ÷ spread between classes at the last frame: {ours}, and {theirs} with CE "
-                "alone (one seed each; lower means tighter classes).",
+                "Spread ratio at the last frame (within ÷ between classes, lower is tighter): {ours}; with CE "
+                "alone {theirs}. One seed each.",
                 ours=f"{ours:.2f}",
                 theirs=f"{theirs:.2f}",
             )
@@ -111,7 +111,7 @@ def _replay() -> None:
             if st.button(_(label), icon=f":material/{icon}:", type="tertiary", key=f"home.replay.{page}"):
                 st.switch_page(f"pages/{page}.py", query_params={"run": _run_of(name)})
         if st.button(
-            _("Compare {runs}", runs=ngettext("{count} run", "{count} runs", MOST_RUNS)),
+            _("Compare with other runs"),
             icon=":material/compare_arrows:",
             type="tertiary",
             key="home.replay.compare",

@@ -340,7 +340,7 @@ def cautions(results: Results) -> list[str]:
             found.append(
                 _(
                     "With {seeds} and {comparisons}, p cannot fall below {least}, so no difference can be "
-                    "significant. That takes at least {needed} seeds.",
+                    "significant. Significance needs at least {needed} seeds.",
                     seeds=ngettext("{count} seed", "{count} seeds", seeds),
                     comparisons=ngettext("{count} comparison", "{count} comparisons", count),
                     least=f"{least:.3g}",

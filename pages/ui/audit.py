@@ -312,7 +312,7 @@ def _audit_term(config: RunConfig, phase: PhaseConfig, data: TaskData, term: Ter
         )
         if batch >= SMALLEST_BALANCED:
             st.button(_("Use class-balanced batches"), on_click=use_balanced_sampler)
-    _table(columns | {"Anchors without any": hundredths(starving)})
+    _table(columns | {"Anchors without positives": hundredths(starving)})
 
 
 def _without_labels(counts: Sequence[int], batch: int, sampler: str, seed: int, filters: bool) -> str:
@@ -358,8 +358,8 @@ def _table(columns: dict[str, Sequence[object]]) -> None:
                 format="%.0f",
                 help=_("Expected number of vectors of its class in the queue, once it is full"),
             ),
-            "Anchors without any": st.column_config.NumberColumn(
-                _("Anchors without any"),
+            "Anchors without positives": st.column_config.NumberColumn(
+                _("Anchors without positives"),
                 format=PERCENT_CELLS,
                 help=_(
                     "Probability that an anchor has no positive in its batch; without a queue it then adds nothing "

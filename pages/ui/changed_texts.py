@@ -29,11 +29,11 @@ from pages.ui.waiting import complete_since, draw_job, ensure_job, job_of, start
 
 ABOUT = N_(
     "Changes up to {count} test texts in several ways: words are misspelt, deleted, replaced, swapped or "
-    "duplicated; tokens are shuffled or cut off and embeddings perturbed, as for the views of contrastive "
-    "losses; embeddings are also moved in the direction that increases the SimCSE loss (adversarial step); and "
-    "if the default translation models are on this machine, texts are back-translated. Shows how far the vectors "
-    "move and how many predictions flip. Takes about a minute, longer with back-translation; the result is "
-    "stored."
+    "duplicated; tokens are shuffled or cut off and noise is added to the embeddings, as in contrastive "
+    "augmentation; embeddings are also moved in the direction that increases the SimCSE loss (adversarial step); "
+    "and if the default translation models are on this machine, texts are back-translated. Shows how far the "
+    "vectors move and how many predictions flip. Takes about a minute, longer with back-translation; the result "
+    "is stored."
 )
 UNCHANGED = N_("Unchanged")
 ONE_HOT = N_(
@@ -167,10 +167,10 @@ def moves(texts: Sequence[Input], encoder: str) -> None:
         st.caption(
             _(
                 "Changes {texts} in several ways: words are misspelt, deleted, replaced, swapped or duplicated; "
-                "tokens are shuffled or cut off and embeddings perturbed, as for the views of contrastive "
-                "losses; embeddings are also moved in the direction that increases the SimCSE loss (adversarial "
-                "step); and if the default translation models are on this machine, texts are back-translated. "
-                "Shows the cosine with the unchanged text in {encoder} before training.",
+                "tokens are shuffled or cut off and noise is added to the embeddings, as in contrastive "
+                "augmentation; embeddings are also moved in the direction that increases the SimCSE loss "
+                "(adversarial step); and if the default translation models are on this machine, texts are "
+                "back-translated. Shows the cosine with the unchanged text in {encoder} before training.",
                 texts=read_texts,
                 encoder=escaped(encoder),
             )

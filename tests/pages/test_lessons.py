@@ -170,11 +170,15 @@ def test_before_the_next_lesson_stands_what_is_open(folder: Path) -> None:
     keys = list(checks_of(lesson))
     last = f"margin.{len(lesson.parts)}"
     said = [
-        [one.value for one in of_margin({}, at=last, shown=keys[:shown]).caption if "still open" in one.value]
+        [one.value for one in of_margin({}, at=last, shown=keys[:shown]).caption if "still unanswered" in one.value]
         for shown in range(3)
     ]
-    assert said == [["2 checks are still open."], ["1 check is still open."], []]
-    assert not [one for one in of_margin({}, at="margin.1").caption if "still open" in one.value]
+    assert said == [
+        ["2 questions of this lesson are still unanswered."],
+        ["1 question of this lesson is still unanswered."],
+        [],
+    ]
+    assert not [one for one in of_margin({}, at="margin.1").caption if "still unanswered" in one.value]
 
 
 def test_a_part_is_drawn_beside_its_page(opened: Pages) -> None:

@@ -39,7 +39,14 @@ from tests.pages.conftest import Draft, Pages
 ROOT = Path(__file__).resolve().parents[2]
 DEAD = Liveness(host_name(), boot_id(), 2**22 - 1, 1.0)
 # Links of a replay on Home.
-ON_HOME = ("What do λ and τ do on my data?", "Start a run", "Take a lesson", "Explore", "Tokens", "Compare 6 runs")
+ON_HOME = (
+    "What do λ and τ do on my data?",
+    "Start a run",
+    "Take a lesson",
+    "Explore",
+    "Tokens",
+    "Compare with other runs",
+)
 
 
 def words(app: AppTest) -> str:
@@ -981,7 +988,7 @@ class TestLink:
 def test_home_plays_any_of_the_replays(opened: Pages) -> None:
     app = opened("home")
     ours, theirs = (read_replay(SHIPPED[name].path).separations[-1] for name in ("ce-scl", "ce"))
-    assert f"at the last frame: {ours:.2f}, and {theirs:.2f} with CE alone" in words(app)
+    assert f"lower is tighter): {ours:.2f}; with CE alone {theirs:.2f}." in words(app)
     assert SHIPPED["ce-scl"].about in words(app)
     next(group for group in app.get("button_group") if group.label == "Replay").set_value("collapsed").run()
     assert not app.exception
@@ -993,7 +1000,7 @@ def test_home_plays_any_of_the_replays(opened: Pages) -> None:
 
 def test_as_many_replays_as_fit_are_compared_in_one_press(opened: Pages, folder: Path) -> None:
     app = opened("home")
-    button(app, "Compare 6 runs").click().run()
+    button(app, "Compare with other runs").click().run()
     assert not app.exception
     assert not app.warning
     names = ["ce", "ce-scl", *(name for name in SHIPPED if name not in ("ce", "ce-scl"))][:MOST_RUNS]

@@ -127,8 +127,8 @@ def overview(store: Store, runs: Sequence[Compared]) -> bool:
         _table(pd.DataFrame(settings), pinned=SETTING)
         st.caption(
             _(
-                "All other settings are the same or follow from these. If only some runs use a loss or view, its "
-                "default settings are not listed; – means that a run has no such setting."
+                "All other settings are the same or follow from these. For losses and views that only some runs "
+                "use, settings at their defaults are not listed; – means that a run has no such setting."
             )
         )
     else:
@@ -310,9 +310,9 @@ def _seeds(group: SeedGroup, runs: Sequence[Compared]) -> int:
 def _legend(found: Scores, runs: Sequence[Compared]) -> str:
     words = [
         _(
-            "↑ higher is better, ↓ lower is better. ★ marks the best score of a row; averages over seeds are "
-            "marked only if all columns have the same seeds. The difference may still be chance. Test scores are "
-            "not marked: choose a run by its validation scores, then report its test scores."
+            "↑ higher is better, ↓ lower is better. ★ marks the best score of a row; averages get ★ only if all "
+            "columns have the same seeds. The difference may still be chance. Test scores are not marked: choose "
+            "a run by its validation scores, then report its test scores."
         )
     ]
     if found.rows_differ:

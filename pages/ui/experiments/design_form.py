@@ -196,8 +196,8 @@ def _at_once_switch(axes: Sequence[Axis], problem: str = "") -> bool:
         return False
     st.caption(
         _(
-            "Trains {blocks} for {steps} steps on up to {rows} texts. The number of steps above applies to cells that "
-            "you train in full afterwards.",
+            "Each cell, one combination of settings, trains {blocks} for {steps} steps on up to {rows} texts. "
+            "The number of steps above applies to cells that you train in full afterwards.",
             blocks=blocks_trained(axes),
             steps=SURFACE_STEPS,
             rows=TRAIN_ROWS,

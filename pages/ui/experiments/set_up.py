@@ -116,8 +116,8 @@ def _launch_card(engine: Engine, design: Design | None, problem: str) -> None:
         if comparisons and len(design.seeds) < (needed := fewest_seeds(LEVEL / comparisons)):
             st.info(
                 _(
-                    "With {seeds} and {comparisons}, no difference can be significant at the 5% level, however large. "
-                    "That takes at least {needed} seeds; you can add seeds later.",
+                    "With {seeds} and {comparisons}, no difference can be significant at the 5% level, however "
+                    "large. Significance needs at least {needed} seeds; you can add seeds later.",
                     seeds=ngettext("{count} seed", "{count} seeds", len(design.seeds)),
                     comparisons=ngettext("{count} comparison", "{count} comparisons", comparisons),
                     needed=needed,
@@ -151,7 +151,7 @@ def draw_published(protocol: Protocol) -> None:
     """Draw each published table of a protocol, with its setting and source."""
     if not protocol.published:
         return
-    st.subheader(_("Published figures"))
+    st.subheader(_("Reported figures"))
     for number, table in enumerate(protocol.published):
         rows = pd.DataFrame(
             [[_(cell) for cell in row] for row in table.rows], columns=[_(name) for name in table.header]

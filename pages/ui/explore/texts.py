@@ -57,7 +57,7 @@ def texts(
     left, right = st.columns([3, 2], vertical_alignment="center")
     left.markdown(_("**{texts} selected**", texts=f"{len(rows):,}"))
     per_point, to_trust = bound_switch(Explore.TRUST)
-    right.toggle(_("Trust per point"), disabled=honesty is None, help=_(TRUST_HELP), **to_trust.by_value)
+    right.toggle(_("Trustworthiness per point"), disabled=honesty is None, help=_(TRUST_HELP), **to_trust.by_value)
     table: dict[str, list[Cell]] = {}
     if per_point and honesty is not None:
         table[N_("Trust")] = [float(honesty.per_point_trustworthiness[row]) for row in rows]

@@ -246,7 +246,13 @@ def _way_on(at: LessonPosition) -> None:
         with suppress(PlaygroundError):  # the panel has already named the number that cannot be read
             still = len(checks_of(at.lesson).keys() - right_checks(at.lesson) - answers().shown)
         if still:
-            st.caption(ngettext("{count} check is still open.", "{count} checks are still open.", still))
+            st.caption(
+                ngettext(
+                    "{count} question of this lesson is still unanswered.",
+                    "{count} questions of this lesson are still unanswered.",
+                    still,
+                )
+            )
     with st.container(horizontal=True):
         if at.number > 1:
             # Translators: a button: to the part of the lesson before.

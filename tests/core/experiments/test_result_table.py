@@ -189,7 +189,7 @@ def test_few_seeds_are_said_to_show_nothing_or_to_have_intervals_that_are_too_na
         return " ".join(cautions(shown(experiments)))
 
     assert "With 5 seeds and 1 comparison, p cannot fall below 0.0625" in warned(5)
-    assert "That takes at least 6 seeds." in warned(5)
+    assert "Significance needs at least 6 seeds." in warned(5)
     assert "p cannot fall below" not in warned(6)
     assert "rely on p" in warned(7)
     assert warned(8) == ""
