@@ -38,7 +38,7 @@ class Rates(NamedTuple):
 
 
 # SGD divides no step by the size of the gradients, so it takes a far larger rate: at 300 times the rate of AdamW, with
-# gradients clipped to 1, CE + SCL of MiniLM has the same loss after 40 and 60 steps as with AdamW.
+# gradients clipped to 1, CE + SCL of MiniLM has about the loss of AdamW after 40 and 60 steps.
 SGD_FACTOR = 300
 RATES: Mapping[str, Mapping[Size, Rates]] = {
     "all": {"small": Rates(1e-4, 5e-4), "base": Rates(2e-5, 1e-4), "large": Rates(1e-5, 5e-5)},

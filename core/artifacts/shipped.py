@@ -44,10 +44,7 @@ SHIPPED = {
         Shipped(
             "ce-scl",
             "CE + SCL, τ 0.3",
-            N_(
-                "Cross-entropy (CE) plus the supervised contrastive loss (SCL): reviews of one class attract each "
-                "other, and reviews of different classes repel each other."
-            ),
+            N_("Adds the supervised contrastive loss (SCL): reviews of one class attract, others repel each other."),
         ),
         Shipped(
             "ce",

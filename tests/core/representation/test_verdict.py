@@ -170,7 +170,7 @@ def test_the_numbers_are_those_of_now_and_of_step_zero() -> None:
     numbers = verdict(contrasted(APART), Geometry(0.0, 1.25, 0.91, -0.84), Geometry(0.3, 28.0, 0.35, 0.25)).numbers
     assert numbers == (
         "cosine within classes 0.91 (0.35 at step 0) · between classes −0.84 (0.25 at step 0) · "
-        "effective rank 1.2 (28.0 at step 0)"
+        "effective rank 1.3 (28.0 at step 0)"
     )
 
 
