@@ -279,7 +279,7 @@ def _rows(task_id: str, listing: Listing) -> None:
     st.header(_("Views of a text"))
     encoder = state.widget_value("data.encoder") or BUNDLED
     if not chosen:
-        st.caption(_("Select a row to see the views of its text."))
+        st.caption(_("Select a row to see altered copies of its text, as contrastive losses use them."))
     else:
         text_views_of(listing.texts[rows[chosen[0]]], encoder)
     moves(listing.texts, encoder)

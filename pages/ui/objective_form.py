@@ -133,7 +133,7 @@ def _explain(number: int, objective: ObjectiveConfig) -> None:
         with st.expander(_("Effect of τ on one text"), expanded=True):
             example_softmax(taus[0], key=f"form.softmax.{number}")
             about = _(
-                "Softmax over the cosine similarities of one film review to others, from the bundled "
+                "An example: softmax over the cosine similarities of one film review to others, from the bundled "
                 "encoder before training."
             )
             st.caption(about)

@@ -108,7 +108,7 @@ class TestSurface:
         runs = [run for run in Store(folder).runs() if run.of_experiment]
         assert len(runs) == 9
         assert {(run.config.executor, run.config.phases[0].trainable.blocks) for run in runs} == {("surface", 1)}
-        assert "Each cell trains the last block for 24 steps on 300 texts" in words(app)
+        assert "Each cell trains the last block of the encoder for 24 steps on 300 texts" in words(app)
         assert "The maps appear when every cell has taken its first step." in words(app)
 
     def test_an_own_task_is_chosen_by_the_address_and_gets_two_seeds(self, opened: Pages, folder: Path) -> None:
@@ -139,7 +139,7 @@ class TestSurface:
         runs = [run for run in Store(folder).runs() if run.of_experiment]
         trained = {(run.config.executor, run.config.phases[0].trainable.blocks, run.config.seed) for run in runs}
         assert (len(runs), trained) == (13, {("surface", 6, 0)})
-        assert "Each cell trains every block for 24 steps" in words(app)
+        assert "Each cell trains all blocks of the encoder for 24 steps" in words(app)
         assert parse_design(ExperimentTable(folder).experiments()[0].design).protocol == "layers"
         [switch] = [one for one in opened("experiments", new="few-shot").toggle if one.label.startswith("Train all")]
         assert switch.disabled

@@ -219,9 +219,9 @@ ENTRIES = (
         reference=CE,
         published=(LAYER_VECTORS,),
         differs=N_(
-            "The notes score vectors (linear SVM, 1-NN, clusters), not the classifier. They number 12 layers "
-            "from 0 to 11 and do not say whether 0 is the embeddings or the first block. Here layers are chosen "
-            "by relative position, because encoders have 4 to 24 blocks."
+            "The notes evaluate the vectors (linear SVM, 1-NN, clusters), not the classifier. They number 12 "
+            "layers from 0 to 11 and do not say whether 0 is the embeddings or the first block. Here layers are "
+            "chosen by relative position, because encoders have 4 to 24 blocks."
         ),
     ),
     Protocol(

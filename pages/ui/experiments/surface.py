@@ -51,7 +51,7 @@ def surface_link(task_id: str) -> None:
 
 def blocks_trained(axes: Sequence[Axis]) -> str:
     """Say which blocks a cell trains."""
-    return _("every block") if trains_every_block(axes) else _("the last block")
+    return _("all blocks of the encoder") if trains_every_block(axes) else _("the last block of the encoder")
 
 
 def start_card(engine: Engine) -> None:
