@@ -145,6 +145,12 @@ class TestSurface:
         assert switch.disabled
         assert "Training rows = '20' cannot be used" in switch.help
 
+    def test_an_axis_without_levels_is_refused_before_the_start(self, opened: Pages, folder: Path) -> None:
+        app = opened("experiments", new="layers", at_once="on")
+        widget(app, "experiment.layers.Level").set_value([]).run()
+        assert button(app, "Start the experiment").disabled
+        assert ExperimentTable(folder).experiments() == []
+
     def test_the_visitor_predicts_the_best_cell_and_sees_how_it_did(
         self, opened: Pages, folder: Path, draft: Draft
     ) -> None:

@@ -347,8 +347,8 @@ def protocol_form(protocol: Protocol) -> Design:
             key=f"experiment.{protocol.name}.{axis.name}",
             help=_("All cells are compared with {level}.", level=titles[against]) if against else None,
         )
-        kept = tuple(level for level in axis.levels if level.label in picked or level.label == against)
-        axes.append(axis.model_copy(update={"levels": kept}))
+        kept = [level for level in axis.levels if level.label in picked or level.label == against]
+        axes.append(build(Axis, {"name": axis.name, "levels": [level.model_dump() for level in kept]}))
     base = base if at_once else with_frames(base)
     st.caption(escaped(_(protocol.differs)))
     if at_once:

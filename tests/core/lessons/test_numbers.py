@@ -200,7 +200,7 @@ def test_a_cell_is_the_mean_of_its_runs(store: Store) -> None:
         ("points", 0.0134, "+1.3"),
         ("points", -0.0134, "−1.3"),
         ("count", 1234.4, "1,234"),
-        ("number", -1.004, "−1.00"),
+        ("number", -1.005, "−1.01"),
         ("words", "higher", "higher"),
     ],
 )
