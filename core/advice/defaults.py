@@ -37,8 +37,8 @@ class Rates(NamedTuple):
     classifier: float
 
 
-# SGD divides no step by the size of the gradients, so it takes a far larger rate: at 300 times the rate of AdamW, with
-# gradients clipped to 1, CE + SCL of MiniLM has about the loss of AdamW after 40 and 60 steps.
+# SGD does not scale its steps by the size of the gradients, so it needs a far larger rate: at 300 times the rate of
+# AdamW, with gradients clipped to 1, CE + SCL of MiniLM has about the loss of AdamW after 40 and 60 steps.
 SGD_FACTOR = 300
 RATES: Mapping[str, Mapping[Size, Rates]] = {
     "all": {"small": Rates(1e-4, 5e-4), "base": Rates(2e-5, 1e-4), "large": Rates(1e-5, 5e-5)},
@@ -90,7 +90,9 @@ def size_class(shape: EncoderShape) -> Size:
 
 def default_rates(trainable: TrainableConfig, shape: EncoderShape, optimiser: str = "adamw") -> Rates:
     """Return the rates for the weights that learn, an encoder's size and the name of the optimiser."""
-    found = RATES[trainable.part][size_class(shape)]
+    # The rates of the last blocks are too high where these are all.
+    part = "all" if trainable.frozen(shape.blocks) <= 0 and trainable.part == "last_blocks" else trainable.part
+    found = RATES[part][size_class(shape)]
     return Rates(*(min(SGD_FACTOR * rate, 1.0) for rate in found)) if optimiser == "sgd" else found
 
 

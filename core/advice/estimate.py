@@ -86,8 +86,7 @@ def estimate(config: RunConfig, data: TaskData, shape: EncoderShape, flops: floa
     learning = max(_learning_parameters(phase.trainable, shape) for phase in config.phases)
     frame_bytes = frames * ((config.probe.size or 0) + on_map) * shape.hidden_size * FRAME_BYTES
     test_tokens = mean_tokens(data.test.display_texts, config.encoder.max_length) * len(data.test)
-    if config.on_shared_trunk:
-        test_tokens = 0
+    test_tokens = 0 if config.on_shared_trunk else test_tokens
     return Estimate(
         steps_s=sum(
             max(_phase_operations(phase, data, shape, tokens) / flops, (phase.steps or 0) * LEAST_STEP_S)

@@ -39,7 +39,7 @@ class Preset:
         objectives: one per phase, in the JSON form of ObjectiveConfig; the phases share the steps equally.
         parts: weights that learn in each phase, at their default rates, if the paper specifies them; None keeps the
             setting.
-        optimiser: settings of the optimiser, if a demonstration needs others than the defaults.
+        optimiser: settings of the optimiser in which a demonstration differs from the defaults.
         dropout: dropout rate of the encoder, if the source specifies it; None keeps the setting.
     """
 
@@ -62,8 +62,8 @@ class Preset:
         Raises: ConfigError for fewer steps than phases.
         """
         made = [deepcopy(phase | {"objective": objective}) for objective in self.objectives]
+        usual = OptimiserConfig().model_dump(mode="json")
         for one in made if self.optimiser else ():
-            usual = OptimiserConfig().model_dump(mode="json")
             given = one.get("optimiser", {})
             chosen = {name: value for name, value in given.items() if value != usual[name]}
             one["optimiser"] = {**given, **self.optimiser, **chosen}

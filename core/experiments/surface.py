@@ -1,8 +1,8 @@
-"""Surfaces: a grid over two settings whose cells train at once on one frozen trunk, in about a minute.
+"""Surfaces: grids whose cells train at once, in about a minute.
 
-A cell trains the last block, or every block if the grid varies layers, on few rows for few steps. Its config says so
-(`executor`), so no experiment takes it for a full run. The validation split is scored; the test split is left for a
-full run.
+A cell trains the last block, or every block if a contrast reads lower layers, on few rows for few steps. Its config
+says so (`executor`), so no experiment takes it for a full run. The validation split is scored; the test split is left
+for a full run.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from core.advice.defaults import default_rates
-from core.config import RunConfig, TrainableConfig
+from core.config import RunConfig
 from core.config.edit import LAMBDA, TEMPERATURE, apply_settings
+from core.config.plan import plan_phase
 from core.errors import ConfigError, PlaygroundError
 from core.events import BASELINE, VALIDATION
 from core.experiments.design import FIRST_SEED, LEAN, Axis, Cell, Design, Level, axis_of, axis_title, grid_name
@@ -89,19 +89,13 @@ def surface_design(
         "probe.frame_steps": [STEPS * number // FRAMES for number in range(1, FRAMES + 1)],
         "micro_batch": None,
     }
-    if trains_every_block(axes):
-        shape, rates = encoder_shape(draft.encoder.id), draft.phases[0].optimiser
-        usual = default_rates(TrainableConfig(part="all"), shape, rates.name)  # those of one block are too high for all
-        small |= {
-            "trainable.blocks": shape.blocks,
-            "optimiser.learning_rate": rates.learning_rate or usual.encoder,
-            "optimiser.classifier_learning_rate": rates.classifier_learning_rate or usual.classifier,
-        }
+    if trains_every_block(draft, axes):
+        small["trainable.blocks"] = encoder_shape(draft.encoder.id).blocks
     base = apply_settings(draft, {**LEAN, **small})
     for axis in axes:
         for level in axis.levels:
             changed = apply_settings(base, level.settings)
-            # Their maps show the same texts.
+            # The maps of all cells show the same texts.
             if apply_settings(changed, small) != changed or changed.task.id != base.task.id:
                 raise ConfigError(
                     axis_title(axis, base),
@@ -120,9 +114,15 @@ def surface_design(
     )
 
 
-def trains_every_block(axes: Sequence[Axis]) -> bool:
-    """Return True if the axes vary layers, which only trained blocks can tell apart."""
-    return any(name.endswith(".layers") for axis in axes for level in axis.levels for name in level.settings)
+def trains_every_block(draft: RunConfig, axes: Sequence[Axis]) -> bool:
+    """Return True if a contrast reads layers below the last, which are the same in all cells unless they are trained.
+
+    Raises: ConfigError; EncoderError.
+    """
+    blocks = encoder_shape(draft.encoder.id).blocks
+    drafts = [draft, *(apply_settings(draft, level.settings) for axis in axes for level in axis.levels)]
+    plans = [plan_phase(one.phases[0].objective.with_tokens(0), blocks) for one in drafts]
+    return any(layer < blocks for plan in plans for layer in (*plan.layers, *dict(plan.tokens)))
 
 
 def full_draft(design: Design, cell: Cell, seed: int) -> RunConfig:
@@ -164,25 +164,25 @@ def reference_level(design: Design, axis: int) -> int:
 
 def correct_rows(
     store: Store, design: Design, runs: Sequence[ExperimentRun]
-) -> tuple[dict[int, Mapping[int, Correct]], Mapping[int, Correct]]:
-    """Read which validation rows every finished cell and the linear probe of the untrained encoder got right.
+) -> tuple[dict[int, Mapping[int, Correct]], dict[int, Mapping[int, Correct]]]:
+    """Read which validation rows every finished cell and its linear probe of the untrained encoder got right.
 
-    Returns: by seed, [E] per cell number, and the probe's [E]; only seeds whose cells have all finished.
+    Cells with other training rows have another probe.
+
+    Returns: by seed, [E] per cell number, and the same of the probes; only seeds whose cells have all finished.
     """
     by_seed: dict[int, Mapping[int, Correct]] = {}
-    probes: dict[int, Correct] = {}
+    probes: dict[int, Mapping[int, Correct]] = {}
     for seed in design.seeds:
         of_seed = {run.cell: str(run.run_id) for run in runs if run.seed == seed and run.status == Status.FINISHED}
         if set(of_seed) != {cell.number for cell in design.cells}:
             continue
-        found = {cell: _correct(store, run_id, VALIDATION) for cell, run_id in of_seed.items()}
-        probe = next(
-            (rows for run_id in of_seed.values() if (rows := _correct(store, run_id, BASELINE)) is not None), None
+        found, untrained = (
+            {cell: rows for cell, run_id in of_seed.items() if (rows := _correct(store, run_id, split)) is not None}
+            for split in (VALIDATION, BASELINE)
         )
-        if probe is None or any(rows is None for rows in found.values()):
-            continue
-        by_seed[seed] = {cell: rows for cell, rows in found.items() if rows is not None}
-        probes[seed] = probe
+        if len(found) == len(untrained) == len(of_seed):
+            by_seed[seed], probes[seed] = found, untrained
     return by_seed, probes
 
 
@@ -201,7 +201,7 @@ def effects(design: Design, by_seed: Mapping[int, Mapping[int, Correct]]) -> lis
     """
     if design.reference is not None:
         outside = design.cells[-1].number
-        return _differences(design, by_seed, np.stack([of_seed[outside] for of_seed in by_seed.values()]))
+        return gains(design, by_seed, {seed: dict.fromkeys(found, found[outside]) for seed, found in by_seed.items()})
     found = []
     for axis in range(len(design.axes)):
         reference = reference_level(design, axis)
@@ -212,17 +212,12 @@ def effects(design: Design, by_seed: Mapping[int, Mapping[int, Correct]]) -> lis
     return found
 
 
-def gains_over_probe(
-    design: Design, by_seed: Mapping[int, Mapping[int, Correct]], probes: Mapping[int, Correct]
+def gains(
+    design: Design, by_seed: Mapping[int, Mapping[int, Correct]], others: Mapping[int, Mapping[int, Correct]]
 ) -> list[Effect]:
-    """Return the difference of every level from the linear probe of the untrained encoder."""
-    return _differences(design, by_seed, np.stack([probes[seed] for seed in by_seed]))
-
-
-def _differences(design: Design, by_seed: Mapping[int, Mapping[int, Correct]], theirs: Correct) -> list[Effect]:
-    """Return the difference of every level from [S, E] others."""
+    """Return the difference of every level from other predictions for the same cells, such as those of a probe."""
     return [
-        _effect(axis, level, _mean_rows(design, by_seed, axis, level), theirs)
+        _effect(axis, level, *(_mean_rows(design, rows, axis, level) for rows in (by_seed, others)))
         for axis in range(len(design.axes))
         for level in range(len(design.axes[axis].levels))
     ]
@@ -258,9 +253,9 @@ def main_sentences(design: Design, found: Sequence[Effect], probe: Sequence[Effe
                 setting=title,
                 level=design.axes[axis].levels[one.level].title,
                 reference=reference,
-                points=f"{100 * abs(one.difference):.1f}",
-                low=f"{100 * low:.1f}",
-                high=f"{100 * high:.1f}",
+                points=signed(100 * abs(one.difference), 1),
+                low=signed(100 * low, 1),
+                high=signed(100 * high, 1),
             )
     better = [one for one in probe if one.low > 0]
     if len(better) == len(probe):
@@ -321,7 +316,7 @@ def summarise(
     found = Summary(scores, (), rank_correlations(store, [run for run in runs if run.seed in by_seed], full))
     sentences: list[Text] = []
     if "accuracy" not in found.withheld:
-        sentences += main_sentences(design, effects(design, by_seed), gains_over_probe(design, by_seed, probes))
+        sentences += main_sentences(design, effects(design, by_seed), gains(design, by_seed, probes))
         if len(by_seed) == 1:
             sentences.append(
                 Message("With one seed, these intervals cover the choice of texts, not the chance of a run.")

@@ -31,7 +31,7 @@ from core.experiments.design import (
 from core.experiments.protocols.entry import Protocol
 from core.experiments.shared_settings import shared_settings
 from core.experiments.surface import STEPS as SURFACE_STEPS
-from core.experiments.surface import TRAIN_ROWS, surface_design
+from core.experiments.surface import TRAIN_ROWS, surface_design, trains_every_block
 from core.messages import N_, _, join_label
 from core.models.source import encoder_shape
 from core.parameters import RELATIVE_LAYERS, Parameter, Value
@@ -160,7 +160,7 @@ def grid_form() -> Design:
             settings=escaped(" · ".join([*shared.rows, *shared.objective])),
         )
     )
-    at_once = bool(axes) and _at_once_switch(axes)
+    at_once = bool(axes) and _at_once_switch(base, axes)
     seeds = seeds_field(1, "at_once") if at_once else seeds_field(USUAL_SEEDS, "grid")
     if at_once:
         return surface_design(base, _rows(base), axes, range(seeds))
@@ -183,7 +183,7 @@ def grid_form() -> Design:
     return build(Design, given | compared)
 
 
-def _at_once_switch(axes: Sequence[Axis], problem: str = "") -> bool:
+def _at_once_switch(base: RunConfig, axes: Sequence[Axis], problem: str = "") -> bool:
     """Draw the switch that trains all cells of a grid at once, and return its value.
 
     Args:
@@ -198,7 +198,7 @@ def _at_once_switch(axes: Sequence[Axis], problem: str = "") -> bool:
         _(
             "Each cell, one combination of settings, trains {blocks} for {steps} steps on up to {rows} texts. "
             "The number of steps above applies to cells that you train in full afterwards.",
-            blocks=blocks_trained(axes),
+            blocks=blocks_trained(every=trains_every_block(base, axes)),
             steps=SURFACE_STEPS,
             rows=TRAIN_ROWS,
         )
@@ -331,7 +331,7 @@ def protocol_form(protocol: Protocol) -> Design:
     st.markdown(f"**{escaped(_(protocol.question))}** :gray[{escaped(source)}]")
     base = chosen_base(protocol.base, f"protocol.{protocol.name}")
     whole = protocol.design(base)
-    at_once = _at_once_switch(whole.axes, _why_not_at_once(whole))
+    at_once = _at_once_switch(base, whole.axes, _why_not_at_once(whole))
     seeds = seeds_field(1, "at_once") if at_once else seeds_field(len(whole.seeds), protocol.name)
     axes = list[Axis]()
     for axis in whole.axes:

@@ -85,7 +85,8 @@ def _launch_card(engine: Engine, design: Design | None, problem: str) -> None:
     if design is None or found is None:
         st.error(escaped(problem))
     else:
-        at_once = len(slots())
+        # All cells of a seed share a slot.
+        at_once = min(len(slots()), len(design.seeds)) if design.base.on_shared_trunk else len(slots())
         first, second, third = st.columns(3)
         first.metric(_("New runs"), f"{found.runs - found.known:,}")
         second.metric(_("Estimated time"), duration(found.seconds / at_once))
@@ -131,7 +132,7 @@ def _launch_card(engine: Engine, design: Design | None, problem: str) -> None:
         disabled=found is None,
     )
     if design is not None and found is not None and len(design.seeds) > 1:
-        time = duration(found.seconds / len(slots()) / len(design.seeds))
+        time = duration(found.seconds / (1 if design.base.on_shared_trunk else len(slots())) / len(design.seeds))
         if st.button(
             _("Start with one seed, about {time}", time=time),
             help=_("A first look at every cell. You can add the other seeds later."),

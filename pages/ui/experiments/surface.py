@@ -10,7 +10,7 @@ import streamlit as st
 
 from core.config import RunConfig
 from core.config.edit import apply_settings
-from core.experiments.design import Axis, Design, axis_of
+from core.experiments.design import Design, axis_of
 from core.experiments.surface import (
     LEVELS,
     SIDES,
@@ -19,7 +19,6 @@ from core.experiments.surface import (
     VALIDATION_ROWS,
     summarise,
     surface_design,
-    trains_every_block,
 )
 from core.figures.map_data import Bundle, box_of, examples_bundle, label_colours, places_bundle
 from core.messages import _, ngettext
@@ -49,9 +48,9 @@ def surface_link(task_id: str) -> None:
     st.page_link("pages/experiments.py", label=label, icon=":material/grid_on:", query_params=query)
 
 
-def blocks_trained(axes: Sequence[Axis]) -> str:
+def blocks_trained(*, every: bool) -> str:
     """Say which blocks a cell trains."""
-    return _("all blocks of the encoder") if trains_every_block(axes) else _("the last block of the encoder")
+    return _("all blocks of the encoder") if every else _("the last block of the encoder")
 
 
 def start_card(engine: Engine) -> None:
@@ -112,7 +111,7 @@ def draw_findings(
     about = _(
         "Each cell trains {blocks} for {steps} on {rows}; cells of a seed start from the same weights and read "
         "the same batches. Scores are of at most {validation} validation texts. The test split is left for full runs.",
-        blocks=blocks_trained(design.axes),
+        blocks=blocks_trained(every=design.base.phases[0].trainable.blocks > 1),
         steps=ngettext("{count} step", "{count} steps", STEPS),
         rows=ngettext("{count} text", "{count} texts", rows),
         validation=VALIDATION_ROWS,

@@ -16,7 +16,7 @@ from core.config import RunConfig, peak_rates
 from core.config.edit import LAMBDA, TEMPERATURE, apply_settings
 from core.errors import ConfigError
 from core.events import BASELINE, VALIDATION, Predictions, Step
-from core.experiments.design import Design, Level, axis_of, parse_design
+from core.experiments.design import Axis, Design, Level, axis_of, parse_design
 from core.experiments.lifecycle import Experiments, make_runs
 from core.experiments.surface import (
     Correct,
@@ -25,13 +25,14 @@ from core.experiments.surface import (
     effects,
     full_draft,
     full_runs,
-    gains_over_probe,
+    gains,
     main_sentences,
     rank_correlation,
     rank_correlations,
     reference_level,
     summarise,
     surface_design,
+    trains_every_block,
 )
 from core.messages import clauses
 from core.models.source import encoder_shape
@@ -86,6 +87,39 @@ def test_where_layers_vary_every_block_learns_at_the_rate_of_a_whole_fine_tune(d
     for config in prepared:
         assert config.phases[0].trainable.frozen(encoder_shape(config.encoder.id).blocks) == 0
         assert peak_rates(config.phases[0].optimiser) == peak_rates(whole.phases[0].optimiser)
+
+
+VIEWS: list[dict[str, Any]] = [{"view": "layers"}]
+
+
+@pytest.mark.parametrize(
+    ("axis", "every"),
+    [
+        (axis_of(TEMPERATURE, [0.1, 0.5]), False),
+        (axis_of("objective.terms.0.layers", ["first_third"]), True),
+        (Axis(name="Objective", levels=(Level(label="tokens", settings={"preset": "multi-layer-token"}),)), True),
+        (Axis(name="Views", levels=(Level(label="layers", settings={"objective.terms.0.views": VIEWS}),)), True),
+        (Axis(name="Objective", levels=(Level(label="tokens", settings={"preset": "token-scl"}),)), False),
+    ],
+)
+def test_every_block_is_trained_where_a_contrast_reads_lower_layers(draft: Drafts, axis: Axis, every: bool) -> None:
+    base = apply_settings(draft(), {"preset": "ce-scl", "encoder.id": "all-MiniLM-L6-v2"})
+    assert trains_every_block(base, [axis]) == every
+
+
+def test_each_optimiser_of_a_surface_over_layers_has_its_own_rate(draft: Drafts, data: TaskData) -> None:
+    base = apply_settings(draft(), {"preset": "multi-layer-sentence"})
+    made = surface_design(base, data, [axis_of("optimiser.name", ["adamw", "sgd"], base)])
+    adamw, sgd = (prepare(made.draft(cell, 0), gpu=False)[0].phases[0].optimiser for cell in made.cells)
+    assert peak_rates(sgd)[0] == pytest.approx(300 * peak_rates(adamw)[0])
+
+
+def test_each_cell_is_compared_with_its_own_probe(surface: Design) -> None:
+    """Cells with other training rows have another probe."""
+    ours = {0: {cell: np.full(200, 0.8) for cell in range(4)}}
+    probes = {0: {cell: np.full(200, 0.5 if cell < 2 else 0.7) for cell in range(4)}}
+    found = {(one.axis, one.level): one.difference for one in gains(surface, ours, probes)}
+    assert found == pytest.approx({(0, 0): 0.3, (0, 1): 0.1, (1, 0): 0.2, (1, 1): 0.2})
 
 
 @pytest.mark.parametrize(
@@ -270,10 +304,8 @@ class TestFindings:
     def test_the_sentences_name_what_differs_and_what_beats_the_probe(
         self, surface: Design, rows: dict[int, dict[int, Correct]]
     ) -> None:
-        probes = {seed: (np.arange(200) < 130).astype(np.float64) for seed in rows}
-        said = [
-            str(one) for one in main_sentences(surface, effects(surface, rows), gains_over_probe(surface, rows, probes))
-        ]
+        probes = {seed: dict.fromkeys(rows[seed], (np.arange(200) < 130).astype(np.float64)) for seed in rows}
+        said = [str(one) for one in main_sentences(surface, effects(surface, rows), gains(surface, rows, probes))]
         assert said[0].startswith("Temperature τ 0.5: accuracy is 20.0 points higher than with 0.1 (95% interval: ")
         assert said[1] == "Weight λ: no distinguishable difference in accuracy."
         assert said[2] == "Only these beat the linear probe of the untrained encoder: Temperature τ 0.5."
@@ -317,7 +349,7 @@ class TestFindings:
                 attempt.end(Status.FINISHED)
         by_seed, probes = correct_rows(engine.store, surface, found.table.runs(experiment_id))
         assert list(by_seed) == list(probes) == [0]
-        assert probes[0].tolist() == [1.0, 1.0, 0.0]
+        assert {cell: rows.tolist() for cell, rows in probes[0].items()} == {key: [1.0, 1.0, 0.0] for key in range(4)}
 
 
 class TestAgainstFullRuns:
