@@ -108,6 +108,8 @@ class Bridge(WarmServer):
         nodes = cluster.nodes()
 
         def is_next(config: RunConfig, _of_experiment: bool) -> bool:
+            if not self._is_current():  # deregistered since this turn began
+                return False
             asked, running = requested(config), [(run.node_id, run.asked) for run in self._runs]
             return fits(nodes, running, asked) or refusal(nodes.values(), asked) is not None
 

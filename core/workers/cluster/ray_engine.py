@@ -47,17 +47,37 @@ class RayEngine(Engine):
         resources = ResourcesConfig(cpus=asked.cpus, gpus=asked.gpus)
         return super().prepared(draft.model_copy(update={"resources": resources}))
 
+    def queue(
+        self,
+        config: RunConfig,
+        data: TaskData,
+        cell: tuple[str, int, int] | None = None,
+        owner: str | None = None,
+    ) -> str:
+        self._retire_outdated()
+        return super().queue(config, data, cell, owner)
+
+    def resume(self, run_id: str) -> None:
+        self._retire_outdated()
+        super().resume(run_id)
+
     def dispatch(self) -> None:
         """Start the bridge if a run is queued. Raises: EngineError if no process can be started."""
         if self.store.has_queued():
             self._ensure_process()
 
     def _ensure_process(self) -> None:
+        self._retire_outdated()
+        self._jobs.warm_up(CLUSTER)
+
+    def _retire_outdated(self) -> None:
+        """Deregister a bridge with other settings, which finishes its runs but starts no more.
+
+        Call it before a run is queued, because the bridge polls the queue.
+        """
         bridge = self.store.warm_process(CLUSTER)
         if bridge is not None and bridge.doing not in (LOADING, identity_of_settings()):
-            # This bridge has outdated settings. It finishes its runs, but starts no more.
             self.store.name_warm_process(CLUSTER, None)
-        self._jobs.warm_up(CLUSTER)
 
 
 def identity_of_settings() -> str:

@@ -1,12 +1,18 @@
-"""Placement of runs on nodes with free resources."""
+"""Placement of runs on nodes with free resources, and the bridge that may place them."""
 
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
-from core.workers.cluster.ray_engine import Resources, fits, refusal
+from core.store import Store
+from core.store.liveness import liveness_of
+from core.store.work import LOADING, WarmProcess
+from core.workers.cluster.ray_engine import RayEngine, Resources, fits, identity_of_settings, refusal
+from core.workers.job_kinds import CLUSTER
 
 
 def cores(count: float, gpus: float = 0.0) -> Resources:
@@ -78,3 +84,29 @@ def test_what_no_node_has_is_refused_with_what_there_is(asked: Resources, words:
             "request less."
         )
     assert "available: no node" in str(refusal([], asked))
+
+
+@pytest.mark.parametrize("verb", ["submit", "resume"])
+@pytest.mark.parametrize(("doing", "serves"), [("older settings", False), (LOADING, True), (None, True)])
+def test_a_bridge_with_older_settings_is_deregistered_before_a_run_is_queued(
+    store: Store, draft: Any, monkeypatch: pytest.MonkeyPatch, verb: str, doing: str | None, serves: bool
+) -> None:
+    """It polls the queue, so afterwards it could start the run first."""
+    engine = RayEngine(store)
+    monkeypatch.setattr(engine, "dispatch", lambda: None)
+    run_id = engine.submit(draft())
+    engine.stop(run_id)
+    store.name_warm_process(CLUSTER, WarmProcess(liveness_of(), doing or identity_of_settings()))
+    seen = list[bool]()
+
+    def look(do: Callable[..., Any]) -> Callable[..., Any]:
+        def looked(*given: Any) -> Any:
+            seen.append(store.warm_process(CLUSTER) is not None)
+            return do(*given)
+
+        return looked
+
+    for name in ("create", "requeue"):
+        monkeypatch.setattr(store, name, look(getattr(store, name)))
+    engine.submit(draft()) if verb == "submit" else engine.resume(run_id)
+    assert seen == [serves]
