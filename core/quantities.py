@@ -17,6 +17,8 @@ PERCENT_TICKS = ".1~%"
 PERCENT_CELLS = "%.1f%%"
 # Digits beyond these are errors of summation.
 EXACT_DECIMALS = 9
+# From here on a float is a whole number, which has no half to round.
+WHOLE = 2.0**53
 
 
 def percent(share: float) -> str:
@@ -30,8 +32,8 @@ def percent(share: float) -> str:
 
 
 def _rounded(value: float, decimals: int) -> str:
-    """Round halves away from zero, whatever the last bits of a sum: means of 0.8225 are 82.3% by any order."""
-    if not math.isfinite(value):
+    """Round halves away from zero, whatever the last bits of a sum: 0.8225 is 82.3% in any order of summation."""
+    if not abs(value) < WHOLE:  # also NaN
         return f"{value:.{decimals}f}"
     return str(Decimal(repr(round(value, EXACT_DECIMALS))).quantize(Decimal(1).scaleb(-decimals), ROUND_HALF_UP))
 

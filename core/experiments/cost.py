@@ -49,7 +49,8 @@ def cost(engine: Engine, design: Design) -> Cost:
     looked_at = design.seeds if design.runs <= MAX_PREPARED_RUNS else design.seeds[:1]
     refused: list[tuple[str, str]] = []
     first: PlaygroundError | None = None
-    seconds = shared_s = disk_bytes = 0.0
+    seconds = disk_bytes = 0.0
+    probes = dict[object, float]()
     known, measured, by_rank = 0, True, usual_measure(design) == SPEARMAN
     for cell in (*design.source_cells, *design.cells):
         try:
@@ -63,15 +64,19 @@ def cost(engine: Engine, design: Design) -> Cost:
             first = first or error
             continue
         of_cell = sum(engine.store.same_as(config) is not None for config, _ in made)
-        # The cells of a surface share the linear probe of the untrained encoder.
-        shared_s = found.probe_s if design.base.on_shared_trunk else 0.0
-        seconds += (found.total_s - shared_s) * (len(design.seeds) - of_cell)
-        disk_bytes += found.disk_bytes * (len(design.seeds) - of_cell)
+        new = len(design.seeds) - of_cell
+        seconds += found.total_s * new
+        if design.base.on_shared_trunk and new:
+            # Cells with the same trunk share the linear probe of the untrained encoder.
+            trunk = config.encoder, config.task, config.phases[0].trainable
+            seconds -= found.probe_s * new
+            probes[trunk] = max(probes.get(trunk, 0.0), found.probe_s * new)
+        disk_bytes += found.disk_bytes * new
         measured &= found.measured
         known += of_cell
     cells = len(design.cells) + len(design.sources)
     if first is not None and len(refused) == cells:
         raise first
-    seconds += shared_s * len(design.seeds) if seconds else 0.0
+    seconds += sum(probes.values())
     runs = (cells - len(refused)) * len(design.seeds)
     return Cost(runs, known, seconds, disk_bytes, measured, tuple(refused))

@@ -165,25 +165,30 @@ def reference_level(design: Design, axis: int) -> int:
 def correct_rows(
     store: Store, design: Design, runs: Sequence[ExperimentRun]
 ) -> tuple[dict[int, Mapping[int, Correct]], dict[int, Mapping[int, Correct]]]:
-    """Read which validation rows every finished cell and its linear probe of the untrained encoder got right.
+    """Read which validation rows the finished cells and their linear probes of the untrained encoder got right.
 
-    Cells with other training rows have another probe.
+    A cell that failed, was stopped or could not be created is left out. Cells with other training rows have another
+    probe.
 
-    Returns: by seed, [E] per cell number, and the same of the probes; only seeds whose cells have all finished.
+    Returns: by seed, [E] per cell number, and the same of the probes; every seed has the same cells. A seed whose cells
+        have not all ended, or that lacks a cell which others finished, is left out.
     """
     by_seed: dict[int, Mapping[int, Correct]] = {}
     probes: dict[int, Mapping[int, Correct]] = {}
     for seed in design.seeds:
-        of_seed = {run.cell: str(run.run_id) for run in runs if run.seed == seed and run.status == Status.FINISHED}
-        if set(of_seed) != {cell.number for cell in design.cells}:
+        of_seed = [run for run in runs if run.seed == seed]
+        if len({run.cell for run in of_seed if run.ended}) < len(design.cells):
             continue
+        finished = {run.cell: str(run.run_id) for run in of_seed if run.status == Status.FINISHED}
         found, untrained = (
-            {cell: rows for cell, run_id in of_seed.items() if (rows := _correct(store, run_id, split)) is not None}
+            {cell: rows for cell, run_id in finished.items() if (rows := _correct(store, run_id, split)) is not None}
             for split in (VALIDATION, BASELINE)
         )
-        if len(found) == len(untrained) == len(of_seed):
+        if found and len(found) == len(untrained) == len(finished):
             by_seed[seed], probes[seed] = found, untrained
-    return by_seed, probes
+    most = max(by_seed.values(), key=len, default={})
+    whole = [seed for seed, found in by_seed.items() if found.keys() == most.keys()]
+    return {seed: by_seed[seed] for seed in whole}, {seed: probes[seed] for seed in whole}
 
 
 def _correct(store: Store, run_id: str, split: str) -> Correct | None:
@@ -195,20 +200,34 @@ def _correct(store: Store, run_id: str, split: str) -> Correct | None:
 
 
 def effects(design: Design, by_seed: Mapping[int, Mapping[int, Correct]]) -> list[Effect]:
-    """Return the main effect of every level but the reference of its axis.
+    """Return the main effect of every level but the reference of its axis, over cells that both levels have.
 
     If there is a reference cell, the difference of every level from it.
+
+    Args:
+        by_seed: from `correct_rows`.
     """
     if design.reference is not None:
         outside = design.cells[-1].number
+        if any(outside not in found for found in by_seed.values()):
+            return []
         return gains(design, by_seed, {seed: dict.fromkeys(found, found[outside]) for seed, found in by_seed.items()})
+    there = set.intersection(*(set(found) for found in by_seed.values()))
+    number_of = {cell.levels: cell.number for cell in design.cells if cell.number in there}
     found = []
     for axis in range(len(design.axes)):
         reference = reference_level(design, axis)
         for level in range(len(design.axes[axis].levels)):
-            if level != reference:
-                ours, theirs = (_mean_rows(design, by_seed, axis, one) for one in (level, reference))
-                found.append(_effect(axis, level, ours, theirs))
+            pairs = [
+                (number, number_of[other])
+                for levels, number in number_of.items()
+                if levels is not None
+                and levels[axis] == level != reference
+                and (other := (*levels[:axis], reference, *levels[axis + 1 :])) in number_of
+            ]
+            if pairs:
+                ours, theirs = zip(*pairs, strict=True)
+                found.append(_effect(axis, level, _mean_rows(by_seed, ours), _mean_rows(by_seed, theirs)))
     return found
 
 
@@ -216,16 +235,23 @@ def gains(
     design: Design, by_seed: Mapping[int, Mapping[int, Correct]], others: Mapping[int, Mapping[int, Correct]]
 ) -> list[Effect]:
     """Return the difference of every level from other predictions for the same cells, such as those of a probe."""
+    there = set.intersection(*(set(found) for found in by_seed.values()))
     return [
-        _effect(axis, level, *(_mean_rows(design, rows, axis, level) for rows in (by_seed, others)))
+        _effect(axis, level, _mean_rows(by_seed, cells), _mean_rows(others, cells))
         for axis in range(len(design.axes))
         for level in range(len(design.axes[axis].levels))
+        if (
+            cells := [
+                cell.number
+                for cell in design.cells
+                if cell.number in there and cell.levels is not None and cell.levels[axis] == level
+            ]
+        )
     ]
 
 
-def _mean_rows(design: Design, by_seed: Mapping[int, Mapping[int, Correct]], axis: int, level: int) -> Correct:
-    """Return [S, E], the mean over the cells with a level."""
-    cells = [cell.number for cell in design.cells if cell.levels is not None and cell.levels[axis] == level]
+def _mean_rows(by_seed: Mapping[int, Mapping[int, Correct]], cells: Sequence[int]) -> Correct:
+    """Return [S, E], the mean over cells."""
     return np.stack([np.mean([of_seed[cell] for cell in cells], axis=0) for of_seed in by_seed.values()])
 
 
@@ -243,8 +269,9 @@ def main_sentences(design: Design, found: Sequence[Effect], probe: Sequence[Effe
     for axis in range(len(design.axes)):
         title = axis_title(design.axes[axis], design.base)
         reference = (design.reference or design.axes[axis].levels[reference_level(design, axis)]).title
-        shown = [one for one in found if one.axis == axis and one.is_shown]
-        if not shown:
+        of_axis = [one for one in found if one.axis == axis]
+        shown = [one for one in of_axis if one.is_shown]
+        if of_axis and not shown:
             yield Message("{setting}: no distinguishable difference in accuracy.", setting=title)
         for one in shown:
             low, high = sorted((abs(one.low), abs(one.high)))
@@ -308,18 +335,22 @@ def summarise(
     """
     by_seed, probes = correct_rows(store, design, runs)
     if not by_seed:
-        return Summary({}, (Message("No seed has finished all cells yet."),), {})
+        return Summary({}, (Message("No seed has a score for its cells yet."),), {})
+    there = next(iter(by_seed.values()))
     scores = {
         design.title_of(cell): {seed: float(rows[cell.number].mean()) for seed, rows in by_seed.items()}
         for cell in design.cells
+        if cell.number in there
     }
     found = Summary(scores, (), rank_correlations(store, [run for run in runs if run.seed in by_seed], full))
     sentences: list[Text] = []
+    if missing := tuple(design.spoken_title(cell) for cell in design.cells if cell.number not in there):
+        sentences.append(Message("Without a score and left out: {cells}.", cells=missing))
     if "accuracy" not in found.withheld:
         sentences += main_sentences(design, effects(design, by_seed), gains(design, by_seed, probes))
         if len(by_seed) == 1:
             sentences.append(
-                Message("With one seed, these intervals cover the choice of texts, not the chance of a run.")
+                Message("With one seed, these intervals reflect which texts were sampled, not run-to-run variation.")
             )
     if found.ranks:
         ranks = clauses(f"{_name(measure)} {signed(rank, 2)}" for measure, rank in found.ranks.items())

@@ -57,7 +57,14 @@ def test_no_page_figure_or_command_writes_percentages_its_own_way() -> None:
 
 @each(
     ("value", "decimals", "text"),
-    [(-0.004, 2, "0.00"), (-0.006, 2, "−0.01"), (0.25, 1, "0.3"), (-3.0, 0, "−3"), (0.0, 2, "0.00")],
+    [
+        (-0.004, 2, "0.00"),
+        (-0.006, 2, "−0.01"),
+        (0.25, 1, "0.3"),
+        (-3.0, 0, "−3"),
+        (0.0, 2, "0.00"),
+        (1e26, 3, f"{10**26:.3f}"),
+    ],
 )
 def test_a_number_below_zero_has_a_minus_sign_and_zero_has_none(value: float, decimals: int, text: str) -> None:
     assert signed(value, decimals) == text

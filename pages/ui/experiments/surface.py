@@ -25,7 +25,7 @@ from core.messages import _, ngettext
 from core.representation.geometry import normalised
 from core.representation.projections import pca_map
 from core.representation.projections.alignment import align
-from core.store import ExperimentRun, Store
+from core.store import ExperimentRun, Status, Store
 from core.tasks.rows import is_own
 from core.workers import Engine
 from core.workers.run_rows import TaskSource
@@ -109,8 +109,9 @@ def draw_findings(
     """Say which settings change the accuracy, and how the cells were trained. Return the measures withheld."""
     rows = design.base.task.train_size or TRAIN_ROWS
     about = _(
-        "Each cell trains {blocks} for {steps} on {rows}; cells of a seed start from the same weights and read "
-        "the same batches. Scores are of at most {validation} validation texts. The test split is left for full runs.",
+        "Each cell trains {blocks} for {steps} on {rows}. Cells of a seed start from the same weights; those with the "
+        "same training texts read the same batches. Scores are of at most {validation} validation texts. The test "
+        "split is left for full runs.",
         blocks=blocks_trained(every=design.base.phases[0].trainable.blocks > 1),
         steps=ngettext("{count} step", "{count} steps", STEPS),
         rows=ngettext("{count} text", "{count} texts", rows),
@@ -125,16 +126,25 @@ def draw_findings(
 
 
 def draw_maps(store: Store, experiment_id: str, design: Design, runs: Sequence[ExperimentRun]) -> None:
-    """Draw a map of every cell of the newest seed that has frames."""
+    """Draw a map of every cell of the newest seed that has frames. A failed cell is left out."""
     for seed in reversed(design.seeds):
-        of_seed = {run.cell: str(run.run_id) for run in runs if run.seed == seed and run.run_id}
-        records = [store.run(of_seed[cell.number]) for cell in design.cells if cell.number in of_seed]
-        every = tuple(frames_of(store, record) for record in records if record.probe is not None)
-        if len(every) == len(design.cells) and all(frames.numbers for frames in every):
+        of_seed, found = [run for run in runs if run.seed == seed], dict[int, Frames]()
+        waiting = len(of_seed) < len(design.cells)
+        for run in of_seed:
+            if run.run_id is None or run.status == Status.FAILED:
+                continue
+            record = store.run(run.run_id)
+            frames = frames_of(store, record) if record.probe is not None else None
+            if frames is not None and frames.numbers:
+                found[run.cell] = frames
+            waiting |= run.cell not in found and not run.ended
+        if found and not waiting:
             break
     else:
         st.caption(_("The maps appear when every cell has taken its first step."))
         return
+    shown = [cell for cell in design.cells if cell.number in found]
+    every = tuple(found[cell.number] for cell in shown)
     probe = every[0].probe
     examples = examples_bundle(probe.ids, probe.texts, probe.labels, probe.classes, probe.splits)
     colours = label_colours(probe.labels, probe.classes)
@@ -149,7 +159,7 @@ def draw_maps(store: Store, experiment_id: str, design: Design, runs: Sequence[E
             notes=run_reads.score_notes(frames),
             space="PCA",
         )
-        for cell, frames, place in zip(design.cells, every, places, strict=True)
+        for cell, frames, place in zip(shown, every, places, strict=True)
     ]
     columns = design.shape[-1] if len(design.shape) > 1 else ceil(len(panels) ** 0.5)
     map_view(

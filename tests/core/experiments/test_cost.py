@@ -42,6 +42,16 @@ def test_the_cells_of_a_surface_share_their_probe_and_score_no_test_text(engine:
     assert cost(engine, made).seconds == pytest.approx(2 * (2 * (one.steps_s + one.frames_s) + one.probe_s), rel=0.01)
 
 
+def test_cells_with_other_training_rows_have_a_probe_of_their_own(engine: InstantEngine, design: Make) -> None:
+    base = design().base
+    data = engine.prepared(base)[1]
+    noise = axis_of("task.label_noise", [0.0, 0.4], base)
+    made = surface_design(base, data, [noise, axis_of("temperature", [0.1, 0.5], base)])
+    config, rows = engine.prepared(made.draft(made.cells[0], 0))
+    one = estimate(config, rows, encoder_shape(config.encoder.id), assumed_flops(False), measured=False)
+    assert cost(engine, made).seconds == pytest.approx(4 * (one.steps_s + one.frames_s) + 2 * one.probe_s, rel=0.01)
+
+
 def test_runs_that_are_there_cost_nothing(experiments: Here, engine: InstantEngine, design: Make) -> None:
     experiments.begin(design(seeds=1))
     found = cost(engine, design(seeds=2))

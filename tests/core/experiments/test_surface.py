@@ -336,7 +336,7 @@ class TestFindings:
         runs = found.table.runs(experiment_id)
         assert correct_rows(engine.store, surface, runs) == ({}, {})
         assert [str(one) for one in summarise(engine.store, surface, runs).sentences] == [
-            "No seed has finished all cells yet."
+            "No seed has a score for its cells yet."
         ]
         for run in runs:
             if run.seed == 0:
@@ -350,6 +350,42 @@ class TestFindings:
         by_seed, probes = correct_rows(engine.store, surface, found.table.runs(experiment_id))
         assert list(by_seed) == list(probes) == [0]
         assert {cell: rows.tolist() for cell, rows in probes[0].items()} == {key: [1.0, 1.0, 0.0] for key in range(4)}
+
+    def test_a_failed_cell_is_left_out_and_its_counterparts_with_it(
+        self, surface: Design, rows: dict[int, dict[int, Correct]]
+    ) -> None:
+        """Cell 3 has τ 0.5 and λ 0.8; τ is compared at λ 0.2 alone, and λ at τ 0.1 alone."""
+        left = {seed: {cell: one for cell, one in of_seed.items() if cell < 3} for seed, of_seed in rows.items()}
+        found = {one.axis: one.difference for one in effects(surface, left)}
+        reference = [reference_level(surface, axis) for axis in (0, 1)]
+        assert reference == [0, 0]
+        mean = {cell: np.mean([of_seed[cell].mean() for of_seed in rows.values()]) for cell in range(3)}
+        assert found == pytest.approx({0: mean[2] - mean[0], 1: mean[1] - mean[0]})
+        probes = {seed: dict.fromkeys(of_seed, np.zeros(200)) for seed, of_seed in left.items()}
+        above = {(one.axis, one.level): one.difference for one in gains(surface, left, probes)}
+        assert above[0, 1] == pytest.approx(mean[2])
+        assert above[0, 0] == pytest.approx((mean[0] + mean[1]) / 2)
+
+    def test_a_failed_cell_is_named_and_the_others_are_summarised(self, surface: Design, tmp_path: Path) -> None:
+        engine = InstantEngine(Store(tmp_path / "runs"))
+        engine.holding = True
+        found = Experiments(engine)
+        experiment_id = found.begin(surface)
+        for run in found.table.runs(experiment_id):
+            claim = engine.store.claim_next([0], liveness_of(), among={str(run.run_id)})
+            assert claim is not None
+            attempt = engine.store.attempt(claim.id, claim.attempt)
+            attempt.register()
+            if run.cell == 3:
+                attempt.end(Status.FAILED)
+                continue
+            for split in (VALIDATION, BASELINE):
+                attempt.predictions(Predictions(split, np.eye(2, dtype=np.float32)[[0, 1, 1]], (0, 1, 0)))
+            attempt.end(Status.FINISHED)
+        summary = summarise(engine.store, surface, found.table.runs(experiment_id))
+        assert str(summary.sentences[0]) == "Without a score and left out: τ 0.5, λ 0.8."
+        assert len(summary.scores) == 3
+        assert "No setting is shown to beat" in str(summary.sentences[-1])
 
 
 class TestAgainstFullRuns:

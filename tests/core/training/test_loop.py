@@ -482,10 +482,13 @@ def test_a_failure_in_the_second_phase_names_its_step(draft: Draft, monkeypatch:
         list(events)
 
 
-def test_a_frame_whose_vectors_overflow_ends_the_run(draft: Draft, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("vectors", ["pooled", "logits"])
+def test_a_frame_whose_vectors_overflow_ends_the_run(
+    draft: Draft, monkeypatch: pytest.MonkeyPatch, vectors: str
+) -> None:
     def long(*texts: Any, **settings: Any) -> Any:
         found = encode(*texts, **settings)
-        return found._replace(pooled=found.pooled * 1e25)
+        return found._replace(**{vectors: getattr(found, vectors) * 1e25})
 
     monkeypatch.setattr("core.training.loop.encode", long)
     with pytest.raises(TrainingError, match=r"vectors after step \d+ overflow: lower the learning rate"):
