@@ -25,8 +25,8 @@ RELATIVE_LAYERS = {
     "last_third": N_("Last third"),
     "middle_third": N_("Middle third"),
     "first_third": N_("First third"),
-    # Translators: every third of an encoder's layers.
-    "every_third": N_("Every third"),
+    # Translators: every third layer of an encoder.
+    "every_third": N_("Every 3rd"),
     # Translators: layers 6, 8, 10 and 12 of 12.
     "upper_alternate": N_("Every other, upper half"),
     # Translators: all layers of an encoder.

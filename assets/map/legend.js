@@ -18,8 +18,10 @@ function legendEntries(view) {
   const entries = [...colourEntries(view), ...symbolEntries(view)];
   if (view.panels.some((one) => one.examples.splits)) {
     const mark = { group: _("Split"), of: "", colour: view.theme.text, symbol: "circle" };
-    entries.push({ ...mark, name: _("validation"), open: false }, { ...mark, name: _("training"), open: true });
-    if (view.panels.some((one) => one.examples.open.includes(2))) entries.push({ ...mark, name: _("test"), open: false, outlined: true });
+    const has = (look) => view.panels.some((one) => one.examples.open.includes(look));
+    entries.push({ ...mark, name: _("validation"), open: false });
+    if (has(1)) entries.push({ ...mark, name: _("training"), open: true });
+    if (has(2)) entries.push({ ...mark, name: _("test"), open: false, outlined: true });
   }
   return entries;
 }

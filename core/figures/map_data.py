@@ -108,7 +108,7 @@ def examples_bundle(
         "texts": [_cut(text, TEXT_CHARS) for text in texts],
         "classes": [_cut(name, NAME_CHARS) for name in classes],
         "symbols": [class_symbol(label) for label in range(len(classes))],
-        "splits": bool(splits),
+        "splits": not {TRAIN, TEST}.isdisjoint(splits),
     }
     # 1 if hollow, 2 if outlined.
     looks = np.asarray([(split == TRAIN) + 2 * (split == TEST) for split in splits], "u1")

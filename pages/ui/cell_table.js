@@ -34,7 +34,9 @@ function draw(node, { label, corner, rows, columns, cells, upright }) {
   const body = make("tbody");
   rows.forEach((name, row) => {
     const line = make("tr", {}, header(name, "row"));
-    columns.forEach((_, column) => line.append(cell(cells[row][column], row, column)));
+    line.append(...cells[row].map((found, column) => cell(found, row, column)));
+    const left = columns.length - cells[row].length;
+    if (left) line.lastChild.colSpan = left + 1;
     body.append(line);
   });
   node.replaceChildren(make("table", upright ? { class: "upright" } : {}, make("thead", {}, top), body));

@@ -175,7 +175,7 @@ def cell_table(
     """Draw the table and return the cell that was just clicked.
 
     Args:
-        cells: [rows][columns]; None for an empty cell.
+        cells: [rows][columns]; None for an empty cell. The last cell of a shorter row spans the remaining columns.
         label: description of the table for screen readers; corner: heading that names rows and columns.
         upright: whether column names are vertical; None decides by their number and length.
     Returns: row and column, None when no cell was clicked.
@@ -195,7 +195,8 @@ def cell_table(
         on_cell_change=lambda: None,
         height="content",
     )
-    return checked_cell(result.cell, len(rows), len(columns))
+    clicked = checked_cell(result.cell, len(rows), len(columns))
+    return clicked if clicked and clicked[1] < len(cells[clicked[0]]) else None
 
 
 def checked_cell(value: Any, rows: int, columns: int) -> tuple[int, int] | None:

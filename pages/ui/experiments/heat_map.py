@@ -24,8 +24,6 @@ from pages.ui.tables import Head, TableCell, cell_table
 # Colour strength of a difference that is not significant at the 5% level, relative to a significant one.
 PALE = 0.4
 Levels = tuple[int, ...] | None
-# No cell has these levels.
-NO_CELL: Levels = (-1,)
 VERDICT_SENTENCES: Mapping[Verdict, str] = {
     # Translators: this score, than that of the baseline.
     "higher": N_("Higher."),
@@ -70,7 +68,7 @@ def heat_map(results: Results, runs: Sequence[ExperimentRun], chosen: int | None
         places = [[(*levels, last) for last in range(len(columns))] for levels in down]
     if axes and design.reference is not None:
         rows.append(Head(design.reference.title))
-        places.append([None, *[NO_CELL] * (len(columns) - 1)])
+        places.append([None])
     cells = [[drawn(by_levels.get(levels)) for levels in line] for line in places]
     label = _("{score} of every cell", score=score_name(results))
     *above, across = [axis_title(axis, design.base) for axis in design.axes] or [""]

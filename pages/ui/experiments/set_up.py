@@ -90,7 +90,7 @@ def _launch_card(engine: Engine, design: Design | None, problem: str) -> None:
         first, second, third = st.columns(3)
         first.metric(_("New runs"), f"{found.runs - found.known:,}")
         second.metric(_("Estimated time"), duration(found.seconds / at_once))
-        third.metric(_("Estimated disk space"), size_text(found.disk_bytes))
+        third.metric(_("Disk space"), size_text(found.disk_bytes))
         words = {
             "cells": ngettext("{count} cell", "{count} cells", len(design.cells)),
             "seeds": ngettext("{count} seed", "{count} seeds", len(design.seeds)),
