@@ -359,7 +359,9 @@ def _more_seeds(engine: Engine, experiment: Experiment, design: Design, runs: Se
         seconds = [run.seconds for run in runs if run.status == Status.FINISHED]
         added = {"seeds": len(design.seeds), "runs": ngettext("{count} run", "{count} runs", new)}
         if seconds:
-            takes = duration(new * mean(seconds) / len(slots()))
+            # All cells of a seed of a surface run at once, in one slot.
+            at_once = len(design.cells) * min(len(slots()), more) if design.base.on_shared_trunk else len(slots())
+            takes = duration(new * mean(seconds) / at_once)
             st.caption(_("There are {seeds} now. This adds {runs}, about {time}.", time=takes, **added))
         else:
             st.caption(_("There are {seeds} now. This adds {runs}.", **added))

@@ -123,11 +123,11 @@ def _columns() -> dict[str, Any]:
         "Run": column.TextColumn(pgettext("noun", "Run"), width="medium"),
         # Translators: the heading of a column: who started the run.
         "By": column.TextColumn(_("By"), width="small", help=_("Visitor who started it")),
-        "Tags": column.ListColumn(_("Tags"), width="small"),
         "Status": column.TextColumn(_("Status")),
         "Progress": column.ProgressColumn(
             _("Progress"), format=PERCENT_CELLS, min_value=0, max_value=100, width="small"
         ),
+        "Tags": column.ListColumn(_("Tags"), width="small"),
         "Task": column.TextColumn(_("Task")),
         # Translators: the heading of a column: on which machine the run is.
         "Where": column.TextColumn(_("Machine"), help=_("Node of the cluster, or this machine")),
@@ -257,11 +257,11 @@ def _table(store: Store, runs: list[RunSummary], sizes: Mapping[str, RunSize]) -
         {
             "Run": [run.title for run in runs],
             "By": owner_names(store, [run.owner for run in runs]),
-            "Tags": [list(run.tags) for run in runs],
             "Status": _statuses(store, runs),
             "Progress": hundredths(
                 [None if run.status == Status.FINISHED else run.last_step / run.steps for run in runs]
             ),
+            "Tags": [list(run.tags) for run in runs],
             "Task": [" · ".join([task_label(run.config), *row_labels(run.config.task)]) for run in runs],
             "Where": [run.place or (_("this machine") if run.device else "") for run in runs],
             "Objective": [objective_label(run.effective) for run in runs],

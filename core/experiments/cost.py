@@ -68,7 +68,7 @@ def cost(engine: Engine, design: Design) -> Cost:
         seconds += found.total_s * new
         if design.base.on_shared_trunk and new:
             # Cells with the same trunk share the linear probe of the untrained encoder.
-            trunk = config.encoder, config.task, config.phases[0].trainable
+            trunk = config.encoder, config.task, config.phases[0].trainable, config.phases[0].batch_size
             seconds -= found.probe_s * new
             probes[trunk] = max(probes.get(trunk, 0.0), found.probe_s * new)
         disk_bytes += found.disk_bytes * new

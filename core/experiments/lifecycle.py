@@ -117,6 +117,7 @@ class Experiments:
             )
             check_experiments(going_on, owner, lambda: self._unfinished(owner, besides=experiment_id))
             self.table.set_wanted(experiment_id, True)
+        self.engine.retire_outdated()
         for run in runs:
             if run.run_id and run.may_go_on:
                 if run.owner != owner:
@@ -264,6 +265,7 @@ def _queue(engine: Engine, table: ExperimentTable, prepared: Sequence[_Prepared]
             if table.is_wanted(place[0]):
                 table.put_run(*place, None, error.message)
         return 0
+    engine.retire_outdated()
     for place, run in reused:
         table.put_run(*place, run.id)
         if run.status.resumable:

@@ -91,7 +91,7 @@ def table_rows(results: Results) -> tuple[list[str], list[list[str]]]:
     names = [axis_title(axis, results.design.base) for axis in results.design.axes] or [_("Runs")]
     header = [*names, _("Seeds"), score_name(results)]
     # Translators: a column: the score of the linear probe of the untrained encoder.
-    probe = _("Untrained encoder") if results.measure.name == SPEARMAN else _("Untrained probe")
+    probe = _("Untrained encoder") if results.measure.name == SPEARMAN else _("Probe before training")
     to_beat = {"probe": probe, "majority": _("Majority class")}
     known = [name for name in to_beat if any(getattr(cell.reference, name) is not None for cell in results.cells)]
     # The verdict comes first, because a narrow page does not show all columns.

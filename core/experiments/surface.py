@@ -96,7 +96,8 @@ def surface_design(
         for level in axis.levels:
             changed = apply_settings(base, level.settings)
             # The maps of all cells show the same texts.
-            if apply_settings(changed, small) != changed or changed.task.id != base.task.id:
+            shared = changed.task.id == base.task.id and changed.encoder.id == base.encoder.id
+            if not shared or apply_settings(changed, small) != changed:
                 raise ConfigError(
                     axis_title(axis, base),
                     level.title,
@@ -184,8 +185,8 @@ def correct_rows(
             {cell: rows for cell, run_id in finished.items() if (rows := _correct(store, run_id, split)) is not None}
             for split in (VALIDATION, BASELINE)
         )
-        if found and len(found) == len(untrained) == len(finished):
-            by_seed[seed], probes[seed] = found, untrained
+        if both := found.keys() & untrained.keys():
+            by_seed[seed], probes[seed] = ({cell: rows[cell] for cell in both} for rows in (found, untrained))
     most = max(by_seed.values(), key=len, default={})
     whole = [seed for seed, found in by_seed.items() if found.keys() == most.keys()]
     return {seed: by_seed[seed] for seed in whole}, {seed: probes[seed] for seed in whole}
@@ -284,6 +285,8 @@ def main_sentences(design: Design, found: Sequence[Effect], probe: Sequence[Effe
                 low=signed(100 * low, 1),
                 high=signed(100 * high, 1),
             )
+    if not probe:
+        return
     better = [one for one in probe if one.low > 0]
     if len(better) == len(probe):
         yield Message("Every setting beats the linear probe of the untrained encoder.")
@@ -342,19 +345,21 @@ def summarise(
         for cell in design.cells
         if cell.number in there
     }
-    found = Summary(scores, (), rank_correlations(store, [run for run in runs if run.seed in by_seed], full))
+    ours = [run for run in runs if run.seed in by_seed and run.cell in there]
+    found = Summary(scores, (), rank_correlations(store, ours, full))
     sentences: list[Text] = []
     if missing := tuple(design.spoken_title(cell) for cell in design.cells if cell.number not in there):
         sentences.append(Message("Without a score and left out: {cells}.", cells=missing))
     if "accuracy" not in found.withheld:
-        sentences += main_sentences(design, effects(design, by_seed), gains(design, by_seed, probes))
-        if len(by_seed) == 1:
+        said = [*main_sentences(design, effects(design, by_seed), gains(design, by_seed, probes))]
+        sentences += said
+        if said and len(by_seed) == 1:
             sentences.append(
                 Message("With one seed, these intervals reflect which texts were sampled, not run-to-run variation.")
             )
     if found.ranks:
         ranks = clauses(f"{_name(measure)} {signed(rank, 2)}" for measure, rank in found.ranks.items())
-        cells = len({run.cell for run in full})
+        cells = len({run.cell for run in full} & there.keys())
         sentences.append(
             Message("Rank correlation with the full runs of {cells} cells: {ranks}.", cells=cells, ranks=ranks)
         )

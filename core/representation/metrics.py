@@ -325,7 +325,7 @@ ENTRIES = (
     MetricEntry(
         "within_between_ratio",
         8,
-        N_("Spread ratio, within / between classes"),
+        N_("Spread, within / between"),
         "lower",
         N_(
             "Squared distance to the class mean, divided by that from the class mean to the overall mean; "

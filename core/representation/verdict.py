@@ -76,11 +76,11 @@ SENTENCES: Mapping[Outcome, str] = {
         "The contrastive loss is below its collapse line, but the classes are not separated: cosines within and "
         "between them are similar, and nearly every validation text gets the same prediction."
     ),
-    # Translators: {covered} is "it has fallen 50.0% of the way from its collapse line to its lower bound"
+    # Translators: {covered} is "it has covered 50.0% of the distance from its collapse line to its lower bound"
     Outcome.LEARNING: N_(
         "The contrastive loss is below its collapse line (its value if all vectors were equal): {covered}."
     ),
-    # Translators: {covered} is "it has fallen 90.0% of the way from its collapse line to its lower bound"
+    # Translators: {covered} is "it has covered 90.0% of the distance from its collapse line to its lower bound"
     Outcome.NEAR_BOUND: N_(
         "The contrastive loss is close to its lowest possible value on training batches: {covered}."
     ),
@@ -205,16 +205,17 @@ def _covered(contrast: Contrast) -> str:
     share = percent(max(0.0, contrast.covered))
     if contrast.reachable < NEARLY_THERE:
         text = _(
-            "it has fallen {share} of the way from there to its lower bound, of at most {most} at τ = {temperature:g}",
+            "it has covered {share} of the distance from there to its lower bound; the most possible at τ = "
+            "{temperature:g} is {most}",
             share=share,
             most=percent(contrast.reachable),
             temperature=contrast.temperature,
         )
     else:
-        text = _("it has fallen {share} of the way from there to its lower bound", share=share)
+        text = _("it has covered {share} of the distance from there to its lower bound", share=share)
     if contrast.steps <= 1:
         return text
-    # Translators: {covered} is "it has fallen 50.0% of the way from its collapse line to its lower bound"
+    # Translators: {covered} is "it has covered 50.0% of the distance from its collapse line to its lower bound"
     return _("{covered} (mean of the last {steps} steps)", covered=text, steps=contrast.steps)
 
 

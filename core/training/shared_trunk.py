@@ -52,9 +52,17 @@ class Cell:
 
     @property
     def trunk_key(self) -> tuple[object, ...]:
-        """Cells with equal keys share a trunk."""
-        config = self.config
-        return config.encoder, config.task, config.seed, config.phases[0].trainable, config.device, config.precision
+        """Cells with equal keys share a trunk, and the linear probe, which reads the rows that their batches reach."""
+        config, phase = self.config, self.config.phases[0]
+        return (
+            config.encoder,
+            config.task,
+            config.seed,
+            phase.trainable,
+            phase.batch_size,
+            config.device,
+            config.precision,
+        )
 
 
 class Drawing:

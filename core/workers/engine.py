@@ -59,6 +59,9 @@ class Engine(ABC):
         """Start the process of `warm_up` unless it is running. Raises: EngineError if it cannot be started."""
         self._jobs.warm_up(RUNS)
 
+    def retire_outdated(self) -> None:  # noqa: B027 - not every engine has such a process
+        """Deregister a process that polls the queue with other settings. Call it before runs are queued."""
+
     @abstractmethod
     def dispatch(self) -> None:
         """Start queued runs while slots are free. Cheap if nothing waits."""
@@ -155,6 +158,7 @@ class Engine(ABC):
         """
         check_steps(config, owner)
         store_rows(self.store.folder, data)
+        self.retire_outdated()
         with self.store.transaction():
             if cell is None:
                 check_waiting(self.store, owner)
@@ -196,6 +200,7 @@ class Engine(ABC):
 
         Raises: EngineError for any other run, or if its owner has too many queued runs.
         """
+        self.retire_outdated()
         with self.store.transaction():
             run = self.store.run(run_id)
             if not run.of_experiment:

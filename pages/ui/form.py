@@ -206,7 +206,7 @@ def _more(start: RunConfig, steps: int) -> dict[str, Any]:
             "{count} frames",
             len(default_frame_steps(steps, max(2, state.widget_value(state.form_key("frames"), frames) or 0))),
         ),
-        _("other settings: name, classifier, precision, processes"),
+        _("more settings: name, classifier, precision, processes"),
     ]
 
     def field(place: Any, section: BaseModel, name: str, widget: str = "", **more: Any) -> Any:

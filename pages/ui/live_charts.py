@@ -160,6 +160,8 @@ def draw_curves(now: RunNow, kind: str) -> None:
         st.caption(agreement)
     if scored:
         collapse = [_(label) for measure, label in COLLAPSE.items() if any(measure in e.values for e in scored)]
+        if "nc1" in scored[-1].values and "nc2_norms" not in scored[-1].values:
+            collapse.append(_("NC2: always 0 for two classes, so not drawn"))
         none = _("No neural-collapse measures: the run predates them, or a class has a single validation text.")
         st.caption(" · ".join(collapse) or none)
 

@@ -45,7 +45,7 @@ def objective_form(number: int, objective: JSON) -> JSON:
     entries = sorted((LOSSES[term["loss"]] for term in given), key=lambda entry: entry.contrastive)
     losses = " + ".join(entry.symbol for entry in entries)
     with summarised(
-        [_("Loss terms: {losses}", losses=losses), _("other settings: views, tokens, layers")], key(number, "terms")
+        [_("Loss terms: {losses}", losses=losses), _("more settings: views, tokens, layers")], key(number, "terms")
     ):
         terms = [_term(number, i, term, len(given)) for i, term in enumerate(given)]
         may_bind = len(given) == 2 and sum(LOSSES[term["loss"]].contrastive for term in given) == 1

@@ -47,19 +47,10 @@ class RayEngine(Engine):
         resources = ResourcesConfig(cpus=asked.cpus, gpus=asked.gpus)
         return super().prepared(draft.model_copy(update={"resources": resources}))
 
-    def queue(
-        self,
-        config: RunConfig,
-        data: TaskData,
-        cell: tuple[str, int, int] | None = None,
-        owner: str | None = None,
-    ) -> str:
-        self._retire_outdated()
-        return super().queue(config, data, cell, owner)
-
-    def resume(self, run_id: str) -> None:
-        self._retire_outdated()
-        super().resume(run_id)
+    def retire_outdated(self) -> None:
+        bridge = self.store.warm_process(CLUSTER)
+        if bridge is not None and bridge.doing not in (LOADING, identity_of_settings()):
+            self.store.name_warm_process(CLUSTER, None)  # it finishes its runs, but starts no more
 
     def dispatch(self) -> None:
         """Start the bridge if a run is queued. Raises: EngineError if no process can be started."""
@@ -67,17 +58,8 @@ class RayEngine(Engine):
             self._ensure_process()
 
     def _ensure_process(self) -> None:
-        self._retire_outdated()
+        self.retire_outdated()
         self._jobs.warm_up(CLUSTER)
-
-    def _retire_outdated(self) -> None:
-        """Deregister a bridge with other settings, which finishes its runs but starts no more.
-
-        Call it before a run is queued, because the bridge polls the queue.
-        """
-        bridge = self.store.warm_process(CLUSTER)
-        if bridge is not None and bridge.doing not in (LOADING, identity_of_settings()):
-            self.store.name_warm_process(CLUSTER, None)
 
 
 def identity_of_settings() -> str:

@@ -57,12 +57,12 @@ SPLITS: Mapping[str, tuple[str, str, str]] = {
     ),
 }
 # The baseline of the runs, so no run is marked as best at it.
-PROBE = Measure("baseline.accuracy", N_("Untrained probe"), None)
+PROBE = Measure("baseline.accuracy", N_("Probe before training"), None)
 PROBE_ABOUT = N_(
     "Validation accuracy of a logistic regression (C = 1) on the untrained encoder's vectors of the run's training "
     "rows, including those that a short run does not reach."
 )
-PROBE_TEST = Measure("baseline_test.accuracy", N_("Untrained probe, test"), None)
+PROBE_TEST = Measure("baseline_test.accuracy", N_("Probe before training, test"), None)
 PROBE_COUNT = Measure("baseline.train_rows", N_("Training rows of this probe"), None)
 # A run whose classifier never learned is scored by a linear probe; the two kinds are not ranked against each other.
 OF_PROBE = "probe."
@@ -310,15 +310,16 @@ def _seeds(group: SeedGroup, runs: Sequence[Compared]) -> int:
 def _legend(found: Scores, runs: Sequence[Compared]) -> str:
     words = [
         _(
-            "↑ higher is better, ↓ lower is better. ★ marks the best score of a row; averages get ★ only if all "
-            "columns have the same seeds. The difference may still be chance. Test scores are not marked: choose "
-            "a run by its validation scores, then report its test scores."
+            "↑ higher is better, ↓ lower is better. ★ marks the best score of a row; the difference may still be "
+            "chance. Test scores are not marked: choose a run by its validation scores, then report its test "
+            "scores."
         )
     ]
     if found.rows_differ:
         words.append(_("Validation scores have no ★ here, because the runs were scored on different validation rows."))
     gathered = [group for group in found.groups if len(group.runs) > 1]
     if gathered:
+        words.append(_("Averages get ★ only if all columns have the same seeds."))
         counts = join_list(ngettext("{count} seed", "{count} seeds", _seeds(group, runs)) for group in gathered)
         words.append(
             _(

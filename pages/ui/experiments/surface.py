@@ -109,9 +109,9 @@ def draw_findings(
     """Say which settings change the accuracy, and how the cells were trained. Return the measures withheld."""
     rows = design.base.task.train_size or TRAIN_ROWS
     about = _(
-        "Each cell trains {blocks} for {steps} on {rows}. Cells of a seed start from the same weights; those with the "
-        "same training texts read the same batches. Scores are of at most {validation} validation texts. The test "
-        "split is left for full runs.",
+        "Each cell trains {blocks} for {steps} on {rows}. Cells of a seed start from the same weights; with the "
+        "same training texts and batch settings they also read the same batches. Scores are of at most "
+        "{validation} validation texts. The test split is left for full runs.",
         blocks=blocks_trained(every=design.base.phases[0].trainable.blocks > 1),
         steps=ngettext("{count} step", "{count} steps", STEPS),
         rows=ngettext("{count} text", "{count} texts", rows),

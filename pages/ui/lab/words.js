@@ -81,7 +81,7 @@ function pullWords(lab, moment, setting) {
   const [pulling, pushing] = [list(-1).join(between) || _("nothing"), list(1).join(between)];
   if (!pushing) return _("{name}: the strongest pulls come from {pulling} (coefficients of the gradient in parentheses); nothing pushes it.", { name, pulling });
   const count = shortNumber(effective(moment.pulls.filter((pull) => pull[3] > 0)));
-  return _("{name}: the strongest pulls come from {pulling}, the strongest pushes from {pushing} (coefficients of the gradient in parentheses). Effective number of points that push: {count}.", { name, pulling, pushing, count });
+  return _("{name}: the strongest pulls come from {pulling}, the strongest pushes from {pushing} (coefficients of the gradient in parentheses). Effective number of negatives: {count}.", { name, pulling, pushing, count });
 }
 
 // Effective number of negatives: exp of the entropy of their shares of the push.

@@ -109,10 +109,10 @@ def test_every_table_has_the_probe_and_the_majority_class_of_its_split(
     experiments.begin(design(seeds=3))
     found = shown(experiments)
     header, rows = table_rows(found)
-    columns = slice(header.index("Untrained probe"), header.index("Majority class") + 1)
+    columns = slice(header.index("Probe before training"), header.index("Majority class") + 1)
     assert [row[columns] for row in rows] == [["65.0%", "50.0%"], ["65.0%", "50.0%"]]
-    assert "| Untrained probe   | Majority class   |" in table_text(found, "markdown")
-    assert "Untrained probe & Majority class" in table_text(found, "latex").replace("  ", "")
+    assert "| Probe before training   | Majority class   |" in table_text(found, "markdown")
+    assert "Probe before training & Majority class" in table_text(found, "latex").replace("  ", "")
     for row in csv.DictReader(io.StringIO(table_text(found, "csv"))):
         assert (row["linear_probe"], row["majority_rate"]) == ("0.65", "0.5")
     said = " ".join(findings(found))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -123,7 +124,8 @@ def test_each_cell_is_compared_with_its_own_probe(surface: Design) -> None:
 
 
 @pytest.mark.parametrize(
-    ("setting", "values"), [("steps", [10, 20]), ("trainable.blocks", [1, 2]), ("task.id", ["nli"])]
+    ("setting", "values"),
+    [("steps", [10, 20]), ("trainable.blocks", [1, 2]), ("task.id", ["nli"]), ("encoder.id", ["all-MiniLM-L6-v2"])],
 )
 def test_what_all_cells_share_cannot_be_varied(draft: Drafts, data: TaskData, setting: str, values: list[Any]) -> None:
     with pytest.raises(ConfigError, match="cells that train at once share it"):
@@ -328,6 +330,9 @@ class TestFindings:
         margin = 1.96 * np.std(by_row, ddof=1) / 200**0.5
         assert first.high - first.low == pytest.approx(2 * margin, rel=1e-6)
 
+    def test_nothing_is_said_without_a_finished_cell_of_the_grid(self, surface: Design) -> None:
+        assert list(main_sentences(surface, [], [])) == []
+
     def test_only_whole_seeds_count(self, surface: Design, tmp_path: Path) -> None:
         engine = InstantEngine(Store(tmp_path / "runs"))
         engine.holding = True
@@ -436,6 +441,17 @@ class TestAgainstFullRuns:
         else:
             assert [str(one) for one in summary.sentences] == [*map(str, alone), said]
             assert summary.withheld == []
+
+    @pytest.mark.parametrize("reverse", [False], indirect=True)
+    def test_a_stopped_cell_is_not_in_the_rank_correlation(self, engine: ScoredEngine, design: Design) -> None:
+        found = Experiments(engine)
+        runs = found.table.runs(found.begin(design))
+        for cell in design.cells:
+            engine.submit(full_draft(design, cell, 0))
+        engine.dispatch()
+        stopped = [replace(run, status=Status.STOPPED) if run.cell == 5 else run for run in runs]
+        summary = summarise(engine.store, design, stopped, full_runs(engine, design))
+        assert "full runs of 5 cells: accuracy 1.00" in str(summary.sentences[-1])
 
     @pytest.mark.parametrize("reverse", [True], indirect=True)
     def test_each_measure_has_a_rank_correlation_of_its_own(self, engine: ScoredEngine, design: Design) -> None:

@@ -141,6 +141,14 @@ def test_every_cell_gets_the_probe_of_the_untrained_encoder_and_no_test_score(
         assert right.mean() == pytest.approx(last.values["accuracy"])
 
 
+def test_the_probe_of_a_cell_reads_the_rows_that_its_batches_reach(draft: Draft) -> None:
+    base = apply_settings(draft(), {"preset": "ce", **SMALL, "steps": 2, "probe.frame_steps": [2]})
+    sizes = [4, 6]
+    cells = [Cell(*prepare(apply_settings(base, {"batch_size": size}), gpu=False)) for size in sizes]
+    probes = [[e for e in events if isinstance(e, Evaluation) and e.split == BASELINE] for events in trained(cells)]
+    assert [[probe.values["train_rows"] for probe in found] for found in probes] == [[2 * size] for size in sizes]
+
+
 def test_a_cell_that_fails_leaves_the_others_alone(prepared: list[tuple[RunConfig, TaskData]]) -> None:
     config, data = prepared[0]
     together = trained([Cell(config, data, Broken(99)), *cells_of(prepared[1:])])

@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
-from core.store import Store
+from core.experiments.design import Design
+from core.experiments.lifecycle import Experiments
+from core.store import Status, Store
 from core.store.liveness import liveness_of
 from core.store.work import LOADING, WarmProcess
 from core.workers.cluster.ray_engine import RayEngine, Resources, fits, identity_of_settings, refusal
@@ -86,7 +88,7 @@ def test_what_no_node_has_is_refused_with_what_there_is(asked: Resources, words:
     assert "available: no node" in str(refusal([], asked))
 
 
-@pytest.mark.parametrize("verb", ["submit", "resume"])
+@pytest.mark.parametrize("verb", ["submit", "resume", "resume an experiment"])
 @pytest.mark.parametrize(("doing", "serves"), [("older settings", False), (LOADING, True), (None, True)])
 def test_a_bridge_with_older_settings_is_deregistered_before_a_run_is_queued(
     store: Store, draft: Any, monkeypatch: pytest.MonkeyPatch, verb: str, doing: str | None, serves: bool
@@ -96,6 +98,11 @@ def test_a_bridge_with_older_settings_is_deregistered_before_a_run_is_queued(
     monkeypatch.setattr(engine, "dispatch", lambda: None)
     run_id = engine.submit(draft())
     engine.stop(run_id)
+    experiments = Experiments(engine)
+    experiment_id = experiments.begin(Design(base=draft(), seeds=(5,)))
+    claim = store.claim_next()
+    assert claim is not None
+    store.attempt(claim.id, claim.attempt).end(Status.STOPPED)
     store.name_warm_process(CLUSTER, WarmProcess(liveness_of(), doing or identity_of_settings()))
     seen = list[bool]()
 
@@ -108,5 +115,11 @@ def test_a_bridge_with_older_settings_is_deregistered_before_a_run_is_queued(
 
     for name in ("create", "requeue"):
         monkeypatch.setattr(store, name, look(getattr(store, name)))
-    engine.submit(draft()) if verb == "submit" else engine.resume(run_id)
+    match verb:
+        case "submit":
+            engine.submit(draft())
+        case "resume":
+            engine.resume(run_id)
+        case _:
+            experiments.resume(experiment_id)
     assert seen == [serves]
