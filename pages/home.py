@@ -32,15 +32,15 @@ BASELINE = "ce"
 def page() -> None:
     store = reads.open_engine().store
     head = page_head(_("Watch a text encoder learn"))
-    if head.button(_("What do λ and τ do on my data?"), type="primary", icon=":material/grid_on:"):
+    if head.button(_("Sweep λ and τ on my data"), type="primary", icon=":material/grid_on:"):
         st.switch_page("pages/experiments.py")
     left, right = st.columns([5, 7], gap="large")
     with left:
         st.write(
             _(
                 "Pick a text task, mix cross-entropy with a contrastive loss, and fine-tune an encoder on this "
-                "machine. Watch the embedding map, the losses and the gradients change while it learns, then scrub "
-                "through the frames."
+                "machine. Watch the embedding map, the losses and the gradients change while it learns, then "
+                "replay them frame by frame."
             )
         )
         runs = [run for run in store.runs() if not run.of_experiment and TAG not in run.tags][:5]
@@ -86,7 +86,7 @@ def _replay() -> None:
         about.append(
             _(
                 "Spread ratio at the last frame (within ÷ between classes, lower is tighter): {ours}; with CE "
-                "alone {theirs}. One seed each.",
+                "alone {theirs}. Each run has one seed.",
                 ours=f"{ours:.2f}",
                 theirs=f"{theirs:.2f}",
             )

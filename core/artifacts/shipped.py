@@ -44,7 +44,10 @@ SHIPPED = {
         Shipped(
             "ce-scl",
             "CE + SCL, τ 0.3",
-            N_("Adds the supervised contrastive loss (SCL): reviews of one class attract, others repel each other."),
+            N_(
+                "Adds the supervised contrastive loss (SCL): reviews of one class attract each other, those of "
+                "different classes repel."
+            ),
         ),
         Shipped(
             "ce",

@@ -162,7 +162,7 @@ def levels_figure(measured: Sequence[Results]) -> Figure | None:
             continue
         probes = [cell.reference.probe for row in rows for cell in row if cell and cell.reference.probe is not None]
         # The levels of a setting such as training rows have different probes.
-        references = {_("untrained probe"): probes[0]} if probes and max(probes) - min(probes) < TIE else {}
+        references = {_("probe before training"): probes[0]} if probes and max(probes) - min(probes) < TIE else {}
         references |= {
             cell.title: cell.mean for cell in results.cells if cell.cell.levels is None and cell.mean is not None
         }

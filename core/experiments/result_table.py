@@ -181,9 +181,9 @@ def findings(results: Results) -> list[str]:
         cells = named if len(worse) <= MOST_NAMED else f"{len(worse):,}/{len(results.cells):,}"
         # The sentence speaks of means only, because no test compares a cell with the probe.
         found.append(
-            _("Cells whose mean is above the untrained probe: {cells}.", cells=cells)
+            _("Cells whose mean is above the probe before training: {cells}.", cells=cells)
             if results.measure.better == "lower"
-            else _("Cells whose mean is below the untrained probe: {cells}.", cells=cells)
+            else _("Cells whose mean is below the probe before training: {cells}.", cells=cells)
         )
     # With one axis and one seed, a mean is the score of a cell.
     effects = results.main_effects if results.over_seeds or len(results.design.axes) > 1 else []
@@ -414,8 +414,8 @@ def notes(results: Results) -> list[str]:
     if any(cell.reference.probe is not None for cell in results.cells) and not by_rank:
         found.append(
             _(
-                "The untrained probe is a logistic regression (C = 1) on the untrained encoder’s vectors of the "
-                "run's training rows. The majority class is the most frequent class of the training rows."
+                "The probe before training is a logistic regression (C = 1) on the untrained encoder’s vectors "
+                "of the run's training rows. The majority class is the most frequent class of the training rows."
             )
         )
     if results.measure.name == "peak_memory":

@@ -266,7 +266,7 @@ def _effect(axis: int, level: int, ours: Correct, theirs: Correct) -> Effect:
 
 
 def main_sentences(design: Design, found: Sequence[Effect], probe: Sequence[Effect]) -> Iterator[Text]:
-    """Say in sentences which levels change the accuracy, and which beat the untrained probe."""
+    """Say in sentences which levels change the accuracy, and which beat the linear probe of the untrained encoder."""
     for axis in range(len(design.axes)):
         title = axis_title(design.axes[axis], design.base)
         reference = (design.reference or design.axes[axis].levels[reference_level(design, axis)]).title

@@ -73,7 +73,7 @@ class LabLoss:
             return self.entry.forces.symbol({**self.entry.defaults, **self.fixed})
         variant = self.entry.variants.get(self.fixed.get("variant"))
         label = self.entry.symbol if variant is None else f"{self.entry.symbol}, {variant}"
-        return _("{loss}, summed", loss=label) if self.fixed.get("reduction") == "sum" else label
+        return _("{loss}, sum over anchors", loss=label) if self.fixed.get("reduction") == "sum" else label
 
     @property
     def about(self) -> str:

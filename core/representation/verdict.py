@@ -76,13 +76,14 @@ SENTENCES: Mapping[Outcome, str] = {
         "The contrastive loss is below its collapse line, but the classes are not separated: cosines within and "
         "between them are similar, and nearly every validation text gets the same prediction."
     ),
-    # Translators: {covered} is "it has covered 50.0% of the distance from its collapse line to its lower bound"
+    # Translators: {covered} is "it has covered 50.0% of the distance from this line to its lower bound"
     Outcome.LEARNING: N_(
-        "The contrastive loss is below its collapse line (its value if all vectors were equal): {covered}."
+        "The contrastive loss is below its collapse line, its value if all vectors were equal: {covered}."
     ),
-    # Translators: {covered} is "it has covered 90.0% of the distance from its collapse line to its lower bound"
+    # Translators: {covered} is "it has covered 90.0% of the distance from this line to its lower bound"
     Outcome.NEAR_BOUND: N_(
-        "The contrastive loss is close to its lowest possible value on training batches: {covered}."
+        "The contrastive loss is far below its collapse line, and close to its lowest possible value on training "
+        "batches: {covered}."
     ),
 }
 
@@ -205,17 +206,17 @@ def _covered(contrast: Contrast) -> str:
     share = percent(max(0.0, contrast.covered))
     if contrast.reachable < NEARLY_THERE:
         text = _(
-            "it has covered {share} of the distance from there to its lower bound; the most possible at τ = "
+            "it has covered {share} of the distance from this line to its lower bound; the most possible at τ = "
             "{temperature:g} is {most}",
             share=share,
             most=percent(contrast.reachable),
             temperature=contrast.temperature,
         )
     else:
-        text = _("it has covered {share} of the distance from there to its lower bound", share=share)
+        text = _("it has covered {share} of the distance from this line to its lower bound", share=share)
     if contrast.steps <= 1:
         return text
-    # Translators: {covered} is "it has covered 50.0% of the distance from its collapse line to its lower bound"
+    # Translators: {covered} is "it has covered 50.0% of the distance from this line to its lower bound"
     return _("{covered} (mean of the last {steps} steps)", covered=text, steps=contrast.steps)
 
 

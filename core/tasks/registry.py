@@ -38,22 +38,25 @@ _ENTRIES = (
     TaskEntry(
         "film_reviews",
         N_("Film reviews"),
-        N_("Sentences in the style of film reviews, negative or positive; some are ironic or express mixed feelings."),
+        N_(
+            "Invented sentences in the style of film reviews, negative or positive; some are ironic or express "
+            "mixed feelings."
+        ),
     ),
     TaskEntry(
         "product_reviews",
         N_("Product reviews"),
         N_(
-            "Sentences in the style of reviews of phones and other gadgets, negative or positive; a target for "
-            "sentiment transfer."
+            "Invented sentences in the style of reviews of phones and other gadgets, negative or positive; a "
+            "target for sentiment transfer."
         ),
     ),
     TaskEntry(
         "venue_reviews",
         N_("Venue reviews"),
         N_(
-            "Sentences in the style of reviews of restaurants and bars, negative or positive; a target for "
-            "sentiment transfer."
+            "Invented sentences in the style of reviews of restaurants and bars, negative or positive; a target "
+            "for sentiment transfer."
         ),
     ),
     TaskEntry(

@@ -27,13 +27,11 @@ from pages.ui.parts import escaped, missing_weights
 from pages.ui.tables import csv_button
 from pages.ui.waiting import complete_since, draw_job, ensure_job, job_of, start_job
 
-ABOUT = N_(
-    "Changes up to {count} test texts in several ways: words are misspelt, deleted, replaced, swapped or "
-    "duplicated; tokens are shuffled or cut off and noise is added to the embeddings, as in contrastive "
-    "augmentation; embeddings are also moved in the direction that increases the SimCSE loss (adversarial step); "
-    "and if the default translation models are on this machine, texts are back-translated. Shows how far the "
-    "vectors move and how many predictions flip. Takes about a minute, longer with back-translation; the result "
-    "is stored."
+CHANGES = N_(
+    "- Words are misspelt, deleted, replaced, swapped or duplicated.\n"
+    "- Tokens are shuffled or cut off; noise, or a step that increases the SimCSE loss (adversarial), is added to the "
+    "embeddings.\n"
+    "- Texts are back-translated, if the default translation models are on this machine."
 )
 UNCHANGED = N_("Unchanged")
 ONE_HOT = N_(
@@ -165,14 +163,9 @@ def moves(texts: Sequence[Input], encoder: str) -> None:
     read_texts = ngettext("{count} text", "{count} texts", len(few))
     if job is None or job.status != Status.FINISHED:
         st.caption(
-            _(
-                "Changes {texts} in several ways: words are misspelt, deleted, replaced, swapped or duplicated; "
-                "tokens are shuffled or cut off and noise is added to the embeddings, as in contrastive "
-                "augmentation; embeddings are also moved in the direction that increases the SimCSE loss "
-                "(adversarial step); and if the default translation models are on this machine, texts are "
-                "back-translated. Shows the cosine with the unchanged text in {encoder} before training.",
-                texts=read_texts,
-                encoder=escaped(encoder),
+            _about(
+                _("Changes {texts}:", texts=read_texts),
+                _("Shows the cosine with the unchanged text in {encoder} before training.", encoder=escaped(encoder)),
             )
         )
         if st.button(_("Measure changed texts"), icon=":material/spellcheck:", key="data.moves"):
@@ -202,8 +195,20 @@ def moves(texts: Sequence[Input], encoder: str) -> None:
     )
 
 
+def _about(texts: str, result: str) -> str:
+    return f"{texts}\n{_(CHANGES)}\n\n{result}"
+
+
 def _offer(page: type[Explore] | type[Compare]) -> None:
-    st.caption(_(ABOUT, count=TEXTS_MAX))
+    st.caption(
+        _about(
+            _("Changes up to {count} test texts:", count=TEXTS_MAX),
+            _(
+                "Shows how far the vectors move and how many predictions flip. Takes about a minute, longer with "
+                "back-translation; the result is stored."
+            ),
+        )
+    )
     if st.button(_("Measure changed texts"), icon=":material/spellcheck:", key="changed.read"):
         page.CHANGED.put(True)
         st.rerun()

@@ -135,8 +135,9 @@ def branch_form(engine: Engine, run: RunRecord, step: int) -> None:
     if not steps or run.adopted or run.config.on_shared_trunk:
         return
     key = f"branch.{run.id}"
-    with st.popover(_("New branch"), icon=":material/call_split:", key=key):
-        st.caption(_("Continue from this frame with other settings, and compare both futures."))
+    about = _("Continue from this frame with other settings, and compare both futures.")
+    with st.popover(_("New branch"), icon=":material/call_split:", key=key, help=about):
+        st.caption(about)
         wanted = step if step < run.steps else run.steps // 2
         near = max((one for one in steps if one <= wanted), default=steps[0])
         # Another frame on the map is another suggestion.

@@ -201,7 +201,7 @@ def queue_words(place: Place | None, on_cluster: bool) -> str:
 
 
 def draw_scores(now: RunNow) -> None:
-    """Draw the tiles: current validation accuracy and macro-F1, the untrained probe, and test accuracy."""
+    """Draw the tiles: current validation accuracy and macro-F1, the probe before training, and test accuracy."""
     run, config = now.run, now.config
     last = {evaluation.split: evaluation for evaluation in now.scores}
     validation, test, probe_test = last.get(VALIDATION), last.get("test"), last.get(BASELINE_TEST)

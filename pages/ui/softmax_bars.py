@@ -56,7 +56,9 @@ def softmax_bars(
     )
     _mount(key=key, data=[{"bars": bars, "label": label}], height=92)
     gets = _(
-        "At τ {temperature}, the most similar text gets {share} of the probability.", temperature=tau, share=largest
+        "At τ {temperature}, the text most similar to the anchor gets {share} of the probability.",
+        temperature=tau,
+        share=largest,
     )
     about = _(
         "Each bar is the softmax probability of one of the {others} other texts in a batch, most similar "

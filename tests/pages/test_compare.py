@@ -673,4 +673,4 @@ def test_a_test_without_differences_says_so() -> None:
     assert pair_text(same, "A", "B").endswith("so there is nothing to test.")
     other = agreement([[True] * 5, [False] * 5])
     assert "p = 0.0625" in mcnemar_sentence(other, "A", "B")  # 2 / 2⁵
-    assert "A on 5, B on 0" in mcnemar_sentence(other, "A", "B")
+    assert "“A” on 5, “B” on 0" in mcnemar_sentence(other, "A", "B")

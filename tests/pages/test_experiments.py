@@ -334,7 +334,7 @@ class TestView:
             text = words(app).replace("\\", "")
         assert "Test accuracy of the linear probe of the untrained encoder, mean over seeds: 65.0%." in text
         assert "Test accuracy of the majority class: 50.0%." in text
-        assert "Cells whose mean is below the untrained probe: λ 0.1 (55.0 ± 4.5% against 65.0%)." in text
+        assert "Cells whose mean is below the probe before training: λ 0.1 (55.0 ± 4.5% against 65.0%)." in text
         assert "Means by weight λ: 55.0% for 0.1; 75.0% for 0.9 (over seeds)." in text
         assert not app.error
         if show == "table":
@@ -401,7 +401,7 @@ class TestView:
         assert "p 0.031 over seeds (Holm)" in text
         # Under seed 0, 14 and 10 of 20 are right, with 10 in common: two splits of 4 are as uneven as 4 to 0.
         assert "Significance over test examples" in text
-        assert "λ 0.9 is right on 70.0% of 20 texts, λ 0.1 on 50.0%." in text
+        assert "“λ 0.9” is right on 70.0% of 20 texts, “λ 0.1” on 50.0%." in text
         assert f"p = {2 / 2**4:.3g}" in text
 
     def test_a_stopped_experiment_is_resumed(self, opened: Pages, begun: Any, folder: Path) -> None:
@@ -516,7 +516,7 @@ def test_runs_of_one_seed_are_tested_over_examples_alone(opened: Pages, begun: A
     assert all("Verdict" not in frame.value for frame in app.dataframe)
     text = words(app).replace("\\", "")
     assert "Significance over test examples, one pair of runs" in text
-    assert "seed 0 is right on 50.0% of 20 texts" in text
+    assert "seed 0” is right on 50.0% of 20 texts" in text
     assert "This says nothing about other seeds." in text
     assert "Significance over seeds" not in text
 

@@ -29,4 +29,6 @@ def test_the_caption_says_the_largest_share(temperature: float) -> None:
     assert not app.exception
     largest = f"{100 / sum(terms):.1f}%"
     said = app.caption[0].value
-    assert said.startswith(f"At τ {temperature:g}, the most similar text gets {largest} of the probability.")
+    assert said.startswith(
+        f"At τ {temperature:g}, the text most similar to the anchor gets {largest} of the probability."
+    )

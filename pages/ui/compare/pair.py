@@ -97,8 +97,9 @@ def mcnemar_sentence(found: PairAgreement, first: str, second: str) -> str:
     if not differing:
         return _("Both runs are right and wrong on the same texts, so there is nothing to test.")
     return _(
-        "On {texts} only one of the two runs is right: {first} on {first_count}, {second} on {second_count}. If both "
-        "runs were equally good, a split at least this uneven would have probability p = {p} (McNemar's exact test).",
+        "On {texts} only one of the two runs is right: “{first}” on {first_count}, “{second}” on {second_count}. "
+        "If both runs were equally good, a division at least this uneven would have probability p = {p} "
+        "(McNemar's exact test).",
         p=f"{found.mcnemar_p:.3g}",
         texts=ngettext("{count} text", "{count} texts", differing),
         first=first,
@@ -133,7 +134,7 @@ def pair_text(found: PairAgreement | None, first: str, second: str) -> str:
         )
     rows = found.both + found.only_first + found.only_second + found.neither
     right = _(
-        "{first} is right on {first_share} of {rows}, {second} on {second_share}.",
+        "“{first}” is right on {first_share} of {rows}, “{second}” on {second_share}.",
         first=first,
         first_share=percent((found.both + found.only_first) / rows),
         rows=ngettext("{count} text", "{count} texts", rows),

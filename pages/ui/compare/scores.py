@@ -127,8 +127,8 @@ def overview(store: Store, runs: Sequence[Compared]) -> bool:
         _table(pd.DataFrame(settings), pinned=SETTING)
         st.caption(
             _(
-                "All other settings are the same or follow from these. For losses and views that only some runs "
-                "use, settings at their defaults are not listed; – means that a run has no such setting."
+                "All other settings are the same or follow from these. Default settings of losses and views that "
+                "not all runs use are not listed; – means that a run has no such setting."
             )
         )
     else:

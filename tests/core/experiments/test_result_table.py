@@ -118,9 +118,9 @@ def test_every_table_has_the_probe_and_the_majority_class_of_its_split(
     said = " ".join(findings(found))
     assert "Test accuracy of the linear probe of the untrained encoder, mean over seeds: 65.0%." in said
     assert "Test accuracy of the majority class: 50.0%." in said
-    assert "Cells whose mean is below the untrained probe: λ 0.1 (55.0 ± 5.0% against 65.0%)." in said
+    assert "Cells whose mean is below the probe before training: λ 0.1 (55.0 ± 5.0% against 65.0%)." in said
     of_nats = " ".join(findings(shown(experiments, "cross_entropy")))
-    assert "Cells whose mean is above the untrained probe: λ 0.1 (" in of_nats
+    assert "Cells whose mean is above the probe before training: λ 0.1 (" in of_nats
     of_validation = " ".join(findings(shown(experiments, split="validation")))
     assert "65.0%" not in of_validation  # 65 % is the probe's test accuracy
 
