@@ -86,7 +86,7 @@ def _replay() -> None:
         about.append(
             _(
                 "Spread ratio at the last frame (within ÷ between classes, lower is tighter): {ours}; with CE "
-                "alone {theirs}. Each run has one seed.",
+                "alone {theirs}. One seed each.",
                 ours=f"{ours:.2f}",
                 theirs=f"{theirs:.2f}",
             )

@@ -44,10 +44,7 @@ SHIPPED = {
         Shipped(
             "ce-scl",
             "CE + SCL, τ 0.3",
-            N_(
-                "Adds the supervised contrastive loss (SCL): reviews of one class attract each other, those of "
-                "different classes repel."
-            ),
+            N_("Adds the supervised contrastive loss (SCL): reviews of one class attract, different classes repel."),
         ),
         Shipped(
             "ce",

@@ -7,6 +7,7 @@ for a full run.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -331,14 +332,14 @@ class Summary:
 def summarise(
     store: Store, design: Design, runs: Sequence[ExperimentRun], full: Sequence[ExperimentRun] = ()
 ) -> Summary:
-    """Summarise the seeds whose cells have all finished, and compare their order with that of full runs.
+    """Summarise the seeds whose cells have all ended, and compare the order of cells with that of full runs.
 
     Args:
         full: from `full_runs`.
     """
     by_seed, probes = correct_rows(store, design, runs)
     if not by_seed:
-        return Summary({}, (Message("No seed has a score for its cells yet."),), {})
+        return Summary({}, (Message("A seed is summarised once all its cells have ended."),), {})
     there = next(iter(by_seed.values()))
     scores = {
         design.title_of(cell): {seed: float(rows[cell.number].mean()) for seed, rows in by_seed.items()}
@@ -348,8 +349,15 @@ def summarise(
     ours = [run for run in runs if run.seed in by_seed and run.cell in there]
     found = Summary(scores, (), rank_correlations(store, ours, full))
     sentences: list[Text] = []
-    if missing := tuple(design.spoken_title(cell) for cell in design.cells if cell.number not in there):
-        sentences.append(Message("Without a score and left out: {cells}.", cells=missing))
+    missing: list[Text] = [design.spoken_title(cell) for cell in design.cells if cell.number not in there]
+    ended = Counter(run.seed for run in runs if run.ended)
+    missing += [
+        Message("seed {seed}", seed=seed)
+        for seed in design.seeds
+        if seed not in by_seed and ended[seed] == len(design.cells)
+    ]
+    if missing:
+        sentences.append(Message("Left out of this summary: {cells}.", cells=tuple(missing)))
     if "accuracy" not in found.withheld:
         said = [*main_sentences(design, effects(design, by_seed), gains(design, by_seed, probes))]
         sentences += said

@@ -82,7 +82,7 @@ SENTENCES: Mapping[Outcome, str] = {
     ),
     # Translators: {covered} is "it has covered 90.0% of the distance from this line to its lower bound"
     Outcome.NEAR_BOUND: N_(
-        "The contrastive loss is far below its collapse line, and close to its lowest possible value on training "
+        "The contrastive loss is below its collapse line, and close to its lowest possible value on training "
         "batches: {covered}."
     ),
 }

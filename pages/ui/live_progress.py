@@ -237,7 +237,7 @@ def draw_scores(now: RunNow) -> None:
     macro_f1 = percent(validation.values["macro_f1"]) if validation else "–"
     _tile(_("Macro-F1"), macro_f1, [_("Macro-F1 of the same model, on validation.")])
     _tile(
-        _("Probe before training") if at_start is None else _("Probe at step 0"),
+        _("Probe at start") if at_start is None else _("Probe at step 0"),
         _accuracy(reference),
         [_about_reference(reference, at_start is not None, _(POOLED[config.encoder.pooling])), noise, majority],
     )

@@ -87,11 +87,13 @@ def test_it_plays_pauses_steps_goes_back_and_says_what_acts_on_a_point(page: Pag
 
     page.locator(".lab-canvas").focus()
     page.keyboard.press("n")
-    forces = re.compile(r"^Point 1 \(class 1\): the strongest pulls come from point \d+ \(\d")
+    forces = re.compile(r"^Point 1 \(class 1\): the strongest pulls \(gradient coefficients\) come from point \d+ \(\d")
     expect(page.locator(".lab-pulls")).to_have_text(forces)
     expect(page).to_have_url(re.compile("anchor=0"))
     strongest = max(state(page)["moments"][0]["pulls"], key=lambda pull: -pull[3])
-    expect(page.locator(".lab-pulls")).to_contain_text(f"the strongest pulls come from point {strongest[1] + 1} (")
+    expect(page.locator(".lab-pulls")).to_contain_text(
+        f"the strongest pulls (gradient coefficients) come from point {strongest[1] + 1} ("
+    )
 
 
 @pytest.mark.slow

@@ -78,7 +78,7 @@ class TestLive:
         assert found["Probe now"] == "75.0%"
         assert found["Probe, test"] == "62.5%"
         assert found["Probe at step 0"] == "75.0%"
-        assert not {"Validation", "Test", "Probe before training"} & set(found)
+        assert not {"Validation", "Test", "Probe at start"} & set(found)
         assert "At λ = 1 the classifier is not trained" in words(app)
         assert "Set λ below 1" not in words(app)  # the run has ended
         helps = " ".join(metric.proto.help for metric in app.metric)
@@ -86,7 +86,7 @@ class TestLive:
         assert "fitted on 90 training rows" not in helps  # a probe of another kind is not comparable
 
     @pytest.mark.parametrize(
-        ("weight", "probes"), [(0.9, ["Probe before training"]), (1.0, ["Probe now", "Probe at step 0", "Probe, test"])]
+        ("weight", "probes"), [(0.9, ["Probe at start"]), (1.0, ["Probe now", "Probe at step 0", "Probe, test"])]
     )
     def test_a_probe_of_noisy_labels_says_so(
         self, opened: Opened, made: Made, weight: float, probes: list[str]

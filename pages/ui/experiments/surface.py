@@ -161,7 +161,8 @@ def draw_maps(store: Store, experiment_id: str, design: Design, runs: Sequence[E
         )
         for cell, frames, place in zip(shown, every, places, strict=True)
     ]
-    columns = design.shape[-1] if len(design.shape) > 1 else ceil(len(panels) ** 0.5)
+    is_grid = len(design.shape) > 1 and len(shown) == len(design.cells)
+    columns = design.shape[-1] if is_grid else ceil(len(panels) ** 0.5)
     map_view(
         panels,
         key=f"surface.{experiment_id}",

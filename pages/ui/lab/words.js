@@ -79,9 +79,12 @@ function pullWords(lab, moment, setting) {
       .map((pull) => _("{name} ({more})", { name: called(pull), more: shortNumber(Math.abs(pull[3])) }));
   const between = _("{first}, {next}", { first: "", next: "" });
   const [pulling, pushing] = [list(-1).join(between) || _("nothing"), list(1).join(between)];
-  if (!pushing) return _("{name} (gradient coefficients in parentheses): the strongest pulls come from {pulling}; nothing pushes it.", { name, pulling });
-  const count = shortNumber(effective(moment.pulls.filter((pull) => pull[3] > 0)));
-  return _("{name} (gradient coefficients in parentheses): the strongest pulls come from {pulling}, the strongest pushes from {pushing}. Effective number of negatives: {count}.", { name, pulling, pushing, count });
+  if (!pushing) return _("{name}: the strongest pulls (gradient coefficients) come from {pulling}; nothing pushes it.", { name, pulling });
+  const said = _("{name}: the strongest pulls (gradient coefficients) come from {pulling}, the strongest pushes from {pushing}.", { name, pulling, pushing });
+  const negatives = moment.pulls.filter(([isClass, , , coefficient, related]) => !isClass && !related && coefficient > 0);
+  if (!negatives.length) return said;
+  const count = _("Effective number of negatives: {count}.", { count: shortNumber(effective(negatives)) });
+  return `${said} ${count}`;
 }
 
 // Effective number of negatives: exp of the entropy of their shares of the push.

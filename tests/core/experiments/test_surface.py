@@ -341,7 +341,7 @@ class TestFindings:
         runs = found.table.runs(experiment_id)
         assert correct_rows(engine.store, surface, runs) == ({}, {})
         assert [str(one) for one in summarise(engine.store, surface, runs).sentences] == [
-            "No seed has a score for its cells yet."
+            "A seed is summarised once all its cells have ended."
         ]
         for run in runs:
             if run.seed == 0:
@@ -381,16 +381,16 @@ class TestFindings:
             assert claim is not None
             attempt = engine.store.attempt(claim.id, claim.attempt)
             attempt.register()
-            if run.cell == 3:
+            if run.cell == 3 or (run.cell, run.seed) == (2, 1):
                 attempt.end(Status.FAILED)
                 continue
             for split in (VALIDATION, BASELINE):
                 attempt.predictions(Predictions(split, np.eye(2, dtype=np.float32)[[0, 1, 1]], (0, 1, 0)))
             attempt.end(Status.FINISHED)
         summary = summarise(engine.store, surface, found.table.runs(experiment_id))
-        assert str(summary.sentences[0]) == "Without a score and left out: τ 0.5, λ 0.8."
-        assert len(summary.scores) == 3
-        assert "No setting is shown to beat" in str(summary.sentences[-1])
+        assert str(summary.sentences[0]) == "Left out of this summary: τ 0.5, λ 0.8, seed 1."
+        assert [list(scores) for scores in summary.scores.values()] == [[0], [0], [0]]
+        assert "No setting is shown to beat" in str(summary.sentences[-2])
 
 
 class TestAgainstFullRuns:
