@@ -242,6 +242,20 @@ class RunConfig(Section):
         return self.executor == "surface"
 
     @property
+    def trunk(self) -> tuple[object, ...]:
+        """Cells of a surface with equal values share a trunk, and its probe, which reads the rows of their batches."""
+        phase = self.phases[0]
+        return (
+            self.encoder,
+            self.task,
+            self.seed,
+            phase.trainable,
+            phase.batch_size,
+            self.device,
+            self.precision,
+        )
+
+    @property
     def reinitialised_blocks(self) -> int:
         """Number of top blocks that are drawn at random before frame 0."""
         return self.phases[0].trainable.reinitialised_blocks

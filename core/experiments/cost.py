@@ -68,9 +68,8 @@ def cost(engine: Engine, design: Design) -> Cost:
         seconds += found.total_s * new
         if design.base.on_shared_trunk and new:
             # Cells with the same trunk share the linear probe of the untrained encoder.
-            trunk = config.encoder, config.task, config.phases[0].trainable, config.phases[0].batch_size
             seconds -= found.probe_s * new
-            probes[trunk] = max(probes.get(trunk, 0.0), found.probe_s * new)
+            probes[config.trunk] = max(probes.get(config.trunk, 0.0), found.probe_s * new)
         disk_bytes += found.disk_bytes * new
         measured &= found.measured
         known += of_cell

@@ -214,7 +214,7 @@ def effects(design: Design, by_seed: Mapping[int, Mapping[int, Correct]]) -> lis
         if any(outside not in found for found in by_seed.values()):
             return []
         return gains(design, by_seed, {seed: dict.fromkeys(found, found[outside]) for seed, found in by_seed.items()})
-    there = set.intersection(*(set(found) for found in by_seed.values()))
+    there = next(iter(by_seed.values()))
     number_of = {cell.levels: cell.number for cell in design.cells if cell.number in there}
     found = []
     for axis in range(len(design.axes)):
@@ -236,8 +236,12 @@ def effects(design: Design, by_seed: Mapping[int, Mapping[int, Correct]]) -> lis
 def gains(
     design: Design, by_seed: Mapping[int, Mapping[int, Correct]], others: Mapping[int, Mapping[int, Correct]]
 ) -> list[Effect]:
-    """Return the difference of every level from other predictions for the same cells, such as those of a probe."""
-    there = set.intersection(*(set(found) for found in by_seed.values()))
+    """Return the difference of every level from other predictions for the same cells, such as those of a probe.
+
+    Args:
+        by_seed: from `correct_rows`.
+    """
+    there = next(iter(by_seed.values()))
     return [
         _effect(axis, level, _mean_rows(by_seed, cells), _mean_rows(others, cells))
         for axis in range(len(design.axes))

@@ -50,20 +50,6 @@ class Cell:
     checkpoints: Checkpoints | None = None
     paused: Callable[[], bool] = lambda: False
 
-    @property
-    def trunk_key(self) -> tuple[object, ...]:
-        """Cells with equal keys share a trunk, and the linear probe, which reads the rows that their batches reach."""
-        config, phase = self.config, self.config.phases[0]
-        return (
-            config.encoder,
-            config.task,
-            config.seed,
-            phase.trainable,
-            phase.batch_size,
-            config.device,
-            config.precision,
-        )
-
 
 class Drawing:
     """A random state that is in force within the block. Only one thread is in such a block at a time."""
@@ -146,9 +132,9 @@ class Surface:
         self._groups: dict[tuple[object, ...], _Group] = {}
         self._runs: dict[int, Iterator[Event]] = {}  # of the cells that have not ended
         for number, cell in enumerate(cells):
-            if cell.trunk_key not in self._groups:
-                self._groups[cell.trunk_key] = _Group(cell, cache)
-            group = self._groups[cell.trunk_key]
+            if cell.config.trunk not in self._groups:
+                self._groups[cell.config.trunk] = _Group(cell, cache)
+            group = self._groups[cell.config.trunk]
             encoder = CellEncoder(group.trunk.encoder_copy(), group.trunk.tokenizer, group.drawing.copy())
             self._runs[number] = train(
                 cell.config,
@@ -183,7 +169,7 @@ class Surface:
                         if isinstance(last, Step):
                             waiting.append(number)
                         elif isinstance(last, Finished) and last.status == "finished":
-                            yield from self._probe(self._groups[self._cells[number].trunk_key], to_the_end=True)
+                            yield from self._probe(self._groups[self._cells[number].config.trunk], to_the_end=True)
                         yield from ((number, event) for event in found)
                         if not isinstance(last, Step):
                             del self._runs[number]
@@ -227,5 +213,5 @@ class Surface:
         events: Iterator[Event] = group.baseline.encode_remaining() if to_the_end else group.baseline.encode_next()
         for event in events:
             for number in list(self._runs):
-                if self._groups[self._cells[number].trunk_key] is group:
+                if self._groups[self._cells[number].config.trunk] is group:
                     yield number, event

@@ -37,7 +37,7 @@ from core.experiments.surface import (
 )
 from core.messages import clauses
 from core.models.source import encoder_shape
-from core.store import ExperimentTable, Status, Store
+from core.store import ExperimentRun, ExperimentTable, Status, Store
 from core.store.attempt import Attempt
 from core.store.liveness import liveness_of
 from core.tasks import TaskData
@@ -393,6 +393,16 @@ class TestFindings:
         assert "No setting is shown to beat" in str(summary.sentences[-2])
 
 
+def trained_both_ways(engine: ScoredEngine, design: Design) -> tuple[list[ExperimentRun], list[ExperimentRun]]:
+    """Return the runs of a surface and those of its cells in full."""
+    found = Experiments(engine)
+    runs = found.table.runs(found.begin(design))
+    for cell in design.cells:
+        engine.submit(full_draft(design, cell, 0))
+    engine.dispatch()
+    return runs, full_runs(engine, design)
+
+
 class TestAgainstFullRuns:
     """Three values of τ by two of λ; full runs order the cells by accuracy as the surface does, or in reverse."""
 
@@ -444,23 +454,14 @@ class TestAgainstFullRuns:
 
     @pytest.mark.parametrize("reverse", [False], indirect=True)
     def test_a_stopped_cell_is_not_in_the_rank_correlation(self, engine: ScoredEngine, design: Design) -> None:
-        found = Experiments(engine)
-        runs = found.table.runs(found.begin(design))
-        for cell in design.cells:
-            engine.submit(full_draft(design, cell, 0))
-        engine.dispatch()
+        runs, full = trained_both_ways(engine, design)
         stopped = [replace(run, status=Status.STOPPED) if run.cell == 5 else run for run in runs]
-        summary = summarise(engine.store, design, stopped, full_runs(engine, design))
+        summary = summarise(engine.store, design, stopped, full)
         assert "full runs of 5 cells: accuracy 1.00" in str(summary.sentences[-1])
 
     @pytest.mark.parametrize("reverse", [True], indirect=True)
     def test_each_measure_has_a_rank_correlation_of_its_own(self, engine: ScoredEngine, design: Design) -> None:
-        found = Experiments(engine)
-        runs = found.table.runs(found.begin(design))
-        for cell in design.cells:
-            engine.submit(full_draft(design, cell, 0))
-        engine.dispatch()
-        full = full_runs(engine, design)
+        runs, full = trained_both_ways(engine, design)
         values = {"surface": [0.3, 0.1, 0.2, 0.6, 0.5, 0.4], "full": [1.0, 0.8, 0.9, 3.0, 4.0, 2.0]}
         for these, silhouettes in zip((runs, full), values.values(), strict=True):
             for run, value in zip(these, silhouettes, strict=True):
