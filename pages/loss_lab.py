@@ -37,7 +37,7 @@ SITUATIONS: Sequence[tuple[str, str, Mapping[str, str]]] = (
 
 def page() -> None:
     head = page_head(_("Loss lab"))
-    head.caption(_("Points descend the exact gradient of a loss. Drag them, change τ, press Play."), width="content")
+    head.caption(_("Points move down the exact gradient of a loss. Drag them, change τ, press Play."), width="content")
     with head:
         st.caption(_("Examples:"), width="content")
         for name, about, address in SITUATIONS:

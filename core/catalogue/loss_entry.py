@@ -206,7 +206,7 @@ NORMALIZE = Parameter(
     "normalize",
     N_("Normalised vectors"),
     True,
-    N_("Without normalisation, dot products grow with the vectors and gradients can explode, as the notes report."),
+    N_("Without normalisation, dot products grow with the vectors and gradients can explode."),
     kind="switch",
 )
 BASE_TEMPERATURE = Parameter(
@@ -215,7 +215,7 @@ BASE_TEMPERATURE = Parameter(
     0.0,
     N_(
         "Multiplies the loss by τ/τ₀, so that the size of its gradient depends less on τ; 0 for no factor. "
-        "HobbitLong's code and the notes use 0.07."
+        "HobbitLong's code and the project's notes use 0.07."
     ),
     low=0.0,
     high=100.0,
@@ -277,8 +277,8 @@ CONTRAST = (
         N_("Projection head"),
         "none",
         N_(
-            "Layers between encoder and loss, 128 wide, discarded after training. SimCSE trains with an MLP; SCL, "
-            "DSCL and the notes use none."
+            "Layers between encoder and loss, 128 wide, discarded after training. SimCSE trains with an MLP; "
+            "SCL, DSCL and the project's notes use none."
         ),
         kind="choice",
         choices={"none": N_("None"), "linear": N_("Linear"), "mlp": "MLP"},

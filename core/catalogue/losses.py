@@ -155,9 +155,9 @@ SUPCON = LossEntry(
             N_("Reduction"),
             "mean",
             N_(
-                "Mean or sum over the anchors of a batch. An anchor without a positive has no loss; in the mean over "
-                "all anchors, as in the notes' code, it counts as 0. Gunel et al. sum: at batch size 16 and λ = 0.9, "
-                "SCL then outweighs cross-entropy by up to 144 : 1 instead of 9 : 1."
+                "Mean or sum over the anchors of a batch. An anchor without a positive has no loss; in the mean "
+                "over all anchors, as in the code of the project's notes, it counts as 0. Gunel et al. sum: at "
+                "batch size 16 and λ = 0.9, SCL then outweighs cross-entropy by up to 144 : 1 instead of 9 : 1."
             ),
             kind="choice",
             choices={
@@ -172,10 +172,11 @@ SUPCON = LossEntry(
         *QUEUE,
     ),
     others_compute=N_(
-        "HobbitLong's code and the notes multiply by τ/0.07, and Google's by τ. pytorch-metric-learning averages "
-        "over the anchors whose loss is above 0 and returns 0 for a batch of one class. The notes average over "
-        "all anchors. Gunel et al. sum over anchors, so their λ depends on the batch size. *Reduction* offers all "
-        "three; the default is the mean over anchors that have a positive, without a factor."
+        "HobbitLong's code and the project's notes multiply by τ/0.07, and Google's by τ. "
+        "pytorch-metric-learning averages over the anchors whose loss is above 0 and returns 0 for a batch of "
+        "one class. The notes average over all anchors. Gunel et al. sum over anchors, so their λ depends on the "
+        "batch size. *Reduction* offers all three; the default is the mean over anchors that have a positive, "
+        "without a factor."
     ),
     latex_notes={
         "reduction": r"\text{{words}}",
@@ -225,8 +226,8 @@ DSCL = LossEntry(
             N_("Own view α"),
             0.1,
             N_(
-                "α has other meanings in R-Drop, DSCL and the notes. Here it is the weight of the text's own other "
-                "view; the other texts of its class share 1 − α."
+                "α has other meanings in R-Drop, DSCL and the project's notes. Here it is the weight of the "
+                "text's own other view; the other texts of its class share 1 − α."
             ),
             low=0.0,
             high=1.0,
@@ -284,10 +285,10 @@ DSCL = LossEntry(
     },
     others_compute=N_(
         "Support for more than two views is our extension: the own view becomes the mean over the own views. The "
-        "released code corresponds to α = 1/(1 + β). The notes' formula multiplies p by a weight inside the "
-        "logarithm, which changes the value but not the gradient. Their code multiplies the logits of positives by "
-        "(1 − α)|P|/(|P| − 1), so its value depends on a constant shift and can be negative. Neither is the paper's "
-        "loss; both can be chosen as variants."
+        "released code corresponds to α = 1/(1 + β). The formula in the project's notes multiplies p by a weight "
+        "inside the logarithm, which changes the value but not the gradient. Their code multiplies the logits of "
+        "positives by (1 − α)|P|/(|P| − 1), so its value depends on a constant shift and can be negative. "
+        "Neither is the paper's loss; both can be chosen as variants."
     ),
     place=2,
     colour="#cc79a7",
@@ -430,8 +431,8 @@ RDROP = LossEntry(
             N_("Agreement α"),
             1.0,
             N_(
-                "α has other meanings in R-Drop, DSCL and the notes. Here it is the weight of the symmetric KL "
-                "divergence."
+                "α has other meanings in R-Drop, DSCL and the project's notes. Here it is the weight of the "
+                "symmetric KL divergence."
             ),
             low=0.0,
             high=100.0,

@@ -79,7 +79,7 @@ HEAD_DROPOUT = ViewEntry(
     name="head_dropout",
     label=N_("Head dropout"),
     summary=N_("One encoder pass; two dropout masks on the pooled vector."),
-    source=N_("R-Drop, one stage (notes)"),
+    source=N_("R-Drop, one stage (the project's notes)"),
     kind="head",
     parameters=(
         rate_parameter(
@@ -97,7 +97,7 @@ LAYERS = ViewEntry(
     name="layers",
     label=N_("Layers as views"),
     summary=N_("The pooled vectors of other blocks serve as further views in one loss."),
-    source=N_("multi-view notes"),
+    source=N_("the project's notes on multi-view contrast"),
     kind="layers",
     parameters=(
         Parameter(
@@ -135,7 +135,7 @@ EDA = ViewEntry(
         ),
         rate_parameter(0.1, N_("Fraction of the words that are changed, at least one.")),
     ),
-    others_compute=N_("The paper inserts random synonyms; the notes and this app duplicate words."),
+    others_compute=N_("The paper inserts random synonyms; the project's notes and this app duplicate words."),
     place=3,
     text="core.texts.eda:eda_view",
     preview="core.texts.preview:eda_previews",

@@ -22,7 +22,7 @@ OWN_RATES: JSON = {"learning_rate": None, "classifier_learning_rate": None}
 GUNEL = "Gunel et al. 2021, arXiv:2011.01403"
 SIMCSE = "Gao et al. 2021, arXiv:2104.08821"
 NOTES = N_("unpublished experiments on IMDb with DeBERTa-v3-base")
-DROPOUT_NOTES = N_("the dropout-contrast notes")
+DROPOUT_NOTES = N_("the project's notes on dropout contrast")
 
 BASELINES, SUPERVISED, AGREEMENT = N_("Baseline"), N_("Supervised contrast"), N_("Agreement")
 UNSUPERVISED, TOKENS, SHOWING = N_("Contrast without labels"), N_("Tokens and layers"), N_("Demonstrations")
@@ -219,8 +219,8 @@ _ALL = (
         N_("Dropout contrast, encoder output"),
         UNSUPERVISED,
         N_(
-            "CE over two dropout passes, and NT-Xent between their pooled vectors, with the numbers of the notes' "
-            "script. The notes report gains of at most 0.5."
+            "CE over two dropout passes, and NT-Xent between their pooled vectors, with the settings of the "
+            "script in the project's notes. The notes report gains of at most 0.5."
         ),
         DROPOUT_NOTES,
         _dropout_contrast(**SCRIPT),
@@ -231,8 +231,8 @@ _ALL = (
         N_("Dropout contrast, logits"),
         UNSUPERVISED,
         N_(
-            "CE over two dropout passes, and NT-Xent between their logits, so no dense layer follows the contrast. The "
-            "notes report some gain, far below that of R-Drop."
+            "CE over two dropout passes, and NT-Xent between their logits, so no dense layer follows the "
+            "contrast. The project's notes report some gain, far below that of R-Drop."
         ),
         DROPOUT_NOTES,
         _dropout_contrast(**SCRIPT, level="logits"),

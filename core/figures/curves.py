@@ -88,7 +88,7 @@ PANELS = (
     ),
 )
 CONTRASTIVE_HINT = N_("a contrastive term falls from its collapse line towards its lower bound")
-PARTS_HINT = N_("compare the terms with each other; the total is over all weights")
+PARTS_HINT = N_("only the terms are comparable: the total is over all weights")
 HEIGHT_PX, TOP_PX, BOTTOM_PX = 880, 40, 40
 GAP = 0.045
 FAINT = 0.3

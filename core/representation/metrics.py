@@ -263,8 +263,8 @@ ENTRIES = (
         N_("Adjusted Rand index"),
         "higher",
         N_(
-            "Agreement of k-means clusters, as many as classes, with the labels; 10 starts, seed 0, unnormalised "
-            "vectors."
+            "Agreement between k-means clusters, one for each class, and the labels; 10 starts, seed 0, "
+            "unnormalised vectors."
         ),
         "Hubert & Arabie 1985",
         measure=lambda given: given.cluster_scores[0],
@@ -276,8 +276,8 @@ ENTRIES = (
         N_("Normalised mutual information"),
         "higher",
         N_(
-            "Agreement of k-means clusters, as many as classes, with the labels; 10 starts, seed 0, unnormalised "
-            "vectors, arithmetic mean of the entropies."
+            "Agreement between k-means clusters, one for each class, and the labels; 10 starts, seed 0, "
+            "unnormalised vectors, arithmetic mean of the entropies."
         ),
         "Vinh, Epps & Bailey 2010",
         measure=lambda given: given.cluster_scores[1],
@@ -289,8 +289,8 @@ ENTRIES = (
         N_("Alignment"),
         "neither",  # equal vectors give the lowest value
         N_(
-            "Mean squared distance over all pairs with the same label; normalised vectors. Also 0 if all vectors are "
-            "equal."
+            "Mean squared distance over all pairs with the same label; normalised vectors. A collapsed encoder, "
+            "whose vectors are all equal, also has 0."
         ),
         "Wang & Isola 2020, arXiv:2005.10242",
         measure=lambda given: alignment(given.rows, given.labels),

@@ -167,7 +167,7 @@ def disk_line(engine: Engine, run: RunSummary) -> None:
         _(words, size=size_text(part))
         for words, part in (
             (N_("weights {size}") if run.status == Status.FINISHED else N_("checkpoint {size}"), size.weights),
-            (N_("weights of earlier steps {size}"), size.snapshots),
+            (N_("weights kept from earlier steps {size}"), size.snapshots),
             (N_("frames {size}"), size.frames),
             (N_("other files {size}"), size.others),
         )
@@ -184,9 +184,9 @@ def disk_line(engine: Engine, run: RunSummary) -> None:
                 key=key,
                 on_change=turned,
                 help=_(
-                    "When all runs together take more than {budget:g} GB, the server setting SCL_DISK_GB, "
-                    "weights of the oldest finished runs are deleted: first the weights of earlier steps, then "
-                    "those of the last step. Turn this on to exempt this run.",
+                    "Turn this on to keep this run's weights. If all runs together take more than {budget:g} GB "
+                    "(server setting SCL_DISK_GB), the oldest finished runs lose weights: first those kept from "
+                    "earlier steps, then those of the last step.",
                     budget=settings().disk_gb,
                 ),
             )

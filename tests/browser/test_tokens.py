@@ -54,7 +54,7 @@ def test_hostile_texts_stay_text_and_the_address_restores_the_view(
 
     page.get_by_role("slider", name="Layer").press("ArrowLeft")
     expect(
-        page.get_by_text("Layer 1 of 2, mean of 2 heads, k 3, punctuation left out. Attention on special tokens")
+        page.get_by_text("Layer 1 of 2, mean of 2 heads, k 3, without punctuation. Attention on special tokens")
     ).to_be_visible()
     page.get_by_role("slider", name="Before (step)").press("ArrowRight")
     expect(page.get_by_text("Before (step 2)")).to_be_visible()

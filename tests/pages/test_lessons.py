@@ -170,15 +170,15 @@ def test_before_the_next_lesson_stands_what_is_open(folder: Path) -> None:
     keys = list(checks_of(lesson))
     last = f"margin.{len(lesson.parts)}"
     said = [
-        [one.value for one in of_margin({}, at=last, shown=keys[:shown]).caption if "still unanswered" in one.value]
+        [one.value for one in of_margin({}, at=last, shown=keys[:shown]).caption if "left to answer" in one.value]
         for shown in range(3)
     ]
     assert said == [
-        ["2 questions of this lesson are still unanswered."],
-        ["1 question of this lesson is still unanswered."],
+        ["2 questions of this lesson are left to answer."],
+        ["1 question of this lesson is left to answer."],
         [],
     ]
-    assert not [one for one in of_margin({}, at="margin.1").caption if "still unanswered" in one.value]
+    assert not [one for one in of_margin({}, at="margin.1").caption if "left to answer" in one.value]
 
 
 def test_a_part_is_drawn_beside_its_page(opened: Pages) -> None:

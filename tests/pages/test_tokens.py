@@ -242,7 +242,7 @@ def test_words_that_enter_and_leave_are_those_of_a_slow_loop(opened: Opener, mad
         assert all(surfaces[place] in said for place in places)
     special = [1 - sum(slow_shares(0, step)) for step in (0, 4)]
     assert f"{special[0]:.1%} before, {special[1]:.1%} after" in words(app)
-    assert "Layer 2 of 2, mean of 3 heads, k 3, punctuation left out." in words(app)
+    assert "Layer 2 of 2, mean of 3 heads, k 3, without punctuation." in words(app)
 
 
 def test_prediction_confidence_and_label_stand_above(opened: Opener, made: Made) -> None:
@@ -264,7 +264,7 @@ def test_every_choice_stands_in_the_address_and_comes_back_from_it(opened: Opene
     again = opened(run=made.run_id, **choices)
     assert drawn(again) == drawn(app)
     assert {name: widget(again, name).value for name in choices} == choices
-    assert "Layer 1 of 2, head 2 of 3, k 2, punctuation left out." in words(again)
+    assert "Layer 1 of 2, head 2 of 3, k 2, without punctuation." in words(again)
     widget(again, "k").set_value(3).run()
     assert "k" not in again.query_params, "the default does not stand there"
 
@@ -274,7 +274,7 @@ def test_a_press_that_brings_an_older_address_loses_no_choice(opened: Opener, ma
     widget(app, "layer").set_value(1).run()
     del app.query_params["layer"]
     widget(app, "k").set_value(2).run()
-    assert "Layer 1 of 2, mean of 3 heads, k 2, punctuation left out." in words(app)
+    assert "Layer 1 of 2, mean of 3 heads, k 2, without punctuation." in words(app)
     assert app.query_params["layer"] in ("1", ["1"])
 
 

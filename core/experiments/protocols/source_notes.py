@@ -102,9 +102,9 @@ ENTRIES = (
             ),
         ),
         differs=N_(
-            "The notes fine-tune DeBERTa-v3-base on IMDb for three epochs and report one run of each. They say "
-            "that one stage saves memory and time but give no figures; choose peak memory or duration as the "
-            "measure to see them here."
+            "The project's notes fine-tune DeBERTa-v3-base on IMDb for three epochs and report one run of each. "
+            "They say that one stage saves memory and time but give no figures; choose peak memory or duration "
+            "as the measure to see them here."
         ),
     ),
     Protocol(
@@ -138,8 +138,8 @@ ENTRIES = (
             ),
         ),
         differs=N_(
-            "The notes fine-tune DeBERTa-v3-base on IMDb for three epochs and report one run of each. Their "
-            "multi-view loss corresponds to head dropout and layers."
+            "The project's notes fine-tune DeBERTa-v3-base on IMDb for three epochs and report one run of each. "
+            "Their multi-view loss corresponds to head dropout and layers."
         ),
     ),
     Protocol(
@@ -159,8 +159,8 @@ ENTRIES = (
         reference=CE,
         published=(TOKEN_ACCURACIES, TOKEN_VECTORS),
         differs=N_(
-            "The notes train on IMDb with LoRA. If k is at least the number of real tokens, all of them are views "
-            "and nothing is selected."
+            "The project's notes train on IMDb with LoRA. If k is at least the number of real tokens, all of "
+            "them are views and nothing is selected."
         ),
     ),
     Protocol(
@@ -183,8 +183,8 @@ ENTRIES = (
         reference=CE,
         published=(TOKEN_VECTORS,),
         differs=N_(
-            "The notes train on IMDb with LoRA and 510 tokens, and measure 20,000 training rows; here the validation "
-            "rows on the map are measured."
+            "The project's notes train on IMDb with LoRA and 510 tokens, and measure 20,000 training rows; here "
+            "the validation rows on the map are measured."
         ),
         measure="linear_svm",
         split="validation",
@@ -219,9 +219,9 @@ ENTRIES = (
         reference=CE,
         published=(LAYER_VECTORS,),
         differs=N_(
-            "The notes evaluate the vectors (linear SVM, 1-NN, clusters), not the classifier. They number 12 "
-            "layers from 0 to 11 and do not say whether 0 is the embeddings or the first block. Here layers are "
-            "chosen by relative position, because encoders have 4 to 24 blocks."
+            "The project's notes evaluate the vectors (linear SVM, 1-NN, clusters), not the classifier. They "
+            "number 12 layers from 0 to 11 and do not say whether 0 is the embeddings or the first block. Here "
+            "layers are chosen by relative position, because encoders have 4 to 24 blocks."
         ),
     ),
     Protocol(
@@ -248,9 +248,9 @@ ENTRIES = (
         baseline={"Objective": "CE"},
         published=(TOKEN_VECTORS, LAYER_VECTORS),
         differs=N_(
-            "The notes measure 20,000 training rows or 5,000 validation rows of IMDb; here the validation rows on "
-            "the map are measured, at the last frame. The notes number 12 layers from 0 to 11 and do not say "
-            "whether 0 is the embeddings or the first block."
+            "The project's notes measure 20,000 training rows or 5,000 validation rows of IMDb; here the "
+            "validation rows on the map are measured, at the last frame. The notes number 12 layers from 0 to 11 "
+            "and do not say whether 0 is the embeddings or the first block."
         ),
         measure="linear_svm",
         split="validation",
@@ -262,7 +262,7 @@ ENTRIES = (
         N_(
             "Does contrast between two dropout passes help supervised training, and does it matter where it is applied?"
         ),
-        N_("the dropout-contrast notes; R-Drop: Liang et al. 2021, arXiv:2106.14448"),
+        N_("the project's notes on dropout contrast; R-Drop: Liang et al. 2021, arXiv:2106.14448"),
         lambda _: (
             Axis(
                 name=N_("Objective"),
@@ -285,14 +285,18 @@ ENTRIES = (
                     (CONTRAST_LOGITS, N_("some")),
                     ("R-Drop", N_("far more")),
                 ),
-                N_("BERT-base on TNEWS (titles of Chinese news), as in their script; the notes print no other numbers"),
+                N_(
+                    "BERT-base on TNEWS (Chinese news titles), as in the script of the project's notes, which "
+                    "print no other numbers"
+                ),
                 DROPOUT_NOTES,
             ),
         ),
         differs=N_(
-            "The notes' script trains BERT-base for five epochs in batches of 72 and keeps the best epoch. Its "
-            "classifier is one dense layer without dropout; here it has two layers and the encoder's usual dropout. CE "
-            "also reads every text twice here, so that the objectives differ in nothing else."
+            "The script in the project's notes trains BERT-base for five epochs in batches of 72 and keeps the "
+            "best epoch. Its classifier is one dense layer without dropout; here it has two layers and the "
+            "encoder's usual dropout. CE also reads every text twice here, so that the objectives differ in "
+            "nothing else."
         ),
     ),
     Protocol(
@@ -330,7 +334,7 @@ ENTRIES = (
                 (N_("Loss"), N_("Top-1 accuracy")),
                 (("L_out", "78.7"), ("L_in", "67.4")),
                 N_("ResNet-50 on ImageNet, whose classes are balanced; percent"),
-                N_("Khosla et al. 2020, arXiv:2004.11362, quoted in the notes"),
+                N_("Khosla et al. 2020, arXiv:2004.11362, quoted in the project's notes"),
             ),
         ),
         differs=N_(

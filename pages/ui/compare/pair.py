@@ -98,7 +98,7 @@ def mcnemar_sentence(found: PairAgreement, first: str, second: str) -> str:
         return _("Both runs are right and wrong on the same texts, so there is nothing to test.")
     return _(
         "On {texts} only one of the two runs is right: “{first}” on {first_count}, “{second}” on {second_count}. "
-        "If both runs were equally good, a division at least this uneven would have probability p = {p} "
+        "If both runs were equally good, a split at least this uneven would occur with probability p = {p} "
         "(McNemar's exact test).",
         p=f"{found.mcnemar_p:.3g}",
         texts=ngettext("{count} text", "{count} texts", differing),

@@ -124,7 +124,7 @@ COLOURINGS: Mapping[str, Colouring] = {
         N_("Colour: training or validation example."),
     ),
     "cluster": Colouring(
-        N_("Cluster"), _cluster, N_("Colour: k-means clusters, as many as classes, numbered by label.")
+        N_("Cluster"), _cluster, N_("Colour: k-means clusters, one for each class, numbered to match the labels.")
     ),
 }
 

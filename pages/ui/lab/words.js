@@ -79,7 +79,7 @@ function pullWords(lab, moment, setting) {
       .map((pull) => _("{name} ({more})", { name: called(pull), more: shortNumber(Math.abs(pull[3])) }));
   const between = _("{first}, {next}", { first: "", next: "" });
   const [pulling, pushing] = [list(-1).join(between) || _("nothing"), list(1).join(between)];
-  if (!pushing) return _("{name}: the strongest pulls (gradient coefficients) come from {pulling}; nothing pushes it.", { name, pulling });
+  if (!pushing) return _("{name}: the strongest pulls (gradient coefficients) come from {pulling}; no point pushes it away.", { name, pulling });
   const said = _("{name}: the strongest pulls (gradient coefficients) come from {pulling}, the strongest pushes from {pushing}.", { name, pulling, pushing });
   const negatives = moment.pulls.filter(([isClass, , , coefficient, related]) => !isClass && !related && coefficient > 0);
   if (!negatives.length) return said;
@@ -146,7 +146,7 @@ function legendOf(lab) {
     drawing.append(svgNode("path", { d: "M0 3H22", stroke: colour, "stroke-width": 2.5, "stroke-dasharray": dash, fill: "none" }));
     return make("span", {}, drawing, text);
   };
-  const acting = lab.anchor === null ? [] : [stroke(PULL_COLOUR, "", _("pulls the ringed point")), stroke(PUSH_COLOUR, "4 3", _("pushes it"))];
+  const acting = lab.anchor === null ? [] : [stroke(PULL_COLOUR, "", _("pulls the ringed point")), stroke(PUSH_COLOUR, "4 3", _("pushes the ringed point"))];
   const rays = hasClassVectors(lab) ? [stroke(lab.colour(0), "", _("from the origin: class vectors"))] : [];
   const traceOf = (field, panel) => lab.data.figure.data.find(({ meta }) => meta.field === field && meta.panel === panel);
   const settings = lab.panels.length < 2 ? [] : lab.panels.map((_panel, at) => stroke(traceOf("loss", at).line.color, "", _("curves of {name}", { name: "AB"[at] })));

@@ -248,8 +248,8 @@ def _way_on(at: LessonPosition) -> None:
         if still:
             st.caption(
                 ngettext(
-                    "{count} question of this lesson is still unanswered.",
-                    "{count} questions of this lesson are still unanswered.",
+                    "{count} question of this lesson is left to answer.",
+                    "{count} questions of this lesson are left to answer.",
                     still,
                 )
             )

@@ -69,7 +69,7 @@ class Settings:
         """The settings in words, shown beside numbers."""
         if self.punctuation:
             return _("{where}, k {k}", where=self.where, k=self.k)
-        return _("{where}, k {k}, punctuation left out", where=self.where, k=self.k)
+        return _("{where}, k {k}, without punctuation", where=self.where, k=self.k)
 
     @property
     def where(self) -> str:
