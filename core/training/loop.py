@@ -80,16 +80,16 @@ STATE_BYTES_MAX, STATES_BYTES_MAX = 50 * 2**20, 200 * 2**20
 NOT_FINITE = {
     LOSS: N_(
         "The loss of step {step} is {value}: lower the learning rate or the maximum gradient norm, raise the "
-        "temperature, or normalise the vectors."
+        "temperature, or turn on normalisation if it is off."
     ),
     GRADIENT_NORM: N_(
-        "The gradient norm of step {step} is {value}: lower the learning rate or the maximum gradient norm, raise the "
-        "temperature, or normalise the vectors."
+        "The gradient norm of step {step} is {value}: lower the learning rate or the maximum gradient norm, "
+        "raise the temperature, or turn on normalisation if it is off."
     ),
 }
 OVERFLOW = N_(
     "The vectors after step {step} overflow: lower the learning rate or the maximum gradient norm, raise the "
-    "temperature, or normalise the vectors."
+    "temperature, or turn on normalisation if it is off."
 )
 
 
