@@ -129,7 +129,8 @@ def _explain(number: int, objective: ObjectiveConfig) -> None:
             # Translators: what a loss contrasts, such as "SupCon: the classifier's output; views: dropout."
             st.caption(_("{loss}: {words}.", loss=_(term.entry.label), words=words))
     taus = [knob.value for name, knob in objective.knobs.items() if name.rpartition(".")[2] == "temperature"]
-    if taus and taus[0] > 0:
+    normalised = all(term.parameters.get("normalize", True) for term in objective.terms)
+    if taus and taus[0] > 0 and normalised:  # the example's similarities are cosines
         with st.expander(_("Effect of τ on one text"), expanded=True):
             example_softmax(taus[0], key=f"form.softmax.{number}")
             about = _(

@@ -9,6 +9,7 @@ from streamlit.testing.v1 import AppTest
 
 from pages.ui.softmax_bars import BATCH, _example
 from tests.cases import each
+from tests.pages.conftest import Pages
 
 
 def test_the_example_is_a_review_among_fifteen_others() -> None:
@@ -32,3 +33,9 @@ def test_the_caption_says_the_largest_share(temperature: float) -> None:
     assert said.startswith(
         f"At τ {temperature:g}, the text most similar to the anchor gets {largest} of the probability."
     )
+
+
+def test_dot_products_of_unnormalised_vectors_have_no_example_of_cosines(opened: Pages) -> None:
+    for preset, shown in (("collapse", True), ("explosion", False)):
+        said = [caption.value for caption in opened("fine_tune", set=[f"preset={preset}"]).caption]
+        assert any("similar to the anchor" in one for one in said) == shown, preset
