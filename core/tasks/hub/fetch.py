@@ -20,7 +20,7 @@ from core.errors import TaskError, quote_value
 from core.messages import ENGLISH, Message, Text, in_language, ngettext
 from core.settings import settings
 from core.tasks.hub.hub_rows import Row, RowReader, described
-from core.tasks.hub.location import Place, check_columns, check_splits, columns_of, located, plain_errors
+from core.tasks.hub.location import Place, check_columns, check_splits, located, plain_errors
 from core.tasks.hub.registry import HubRequest
 from core.tasks.rows import Rows, SplitName
 
@@ -305,7 +305,7 @@ def _opened(request: HubRequest, builder: Any, split: str, files: Sequence[str])
     if dataset.features is not None:
         check_columns(request, list(dataset.features))
         if _is_parquet(builder):
-            builder.config.columns = columns_of(request)
+            builder.config.columns = request.columns
             # Pre-buffering would fetch most of a file for its first rows.
             builder.config.fragment_scan_options = ParquetFragmentScanOptions(pre_buffer=False)
             dataset = builder.as_streaming_dataset(split=split)

@@ -151,7 +151,7 @@ def check_splits(request: HubRequest, place: Place) -> None:
 
 
 def check_columns(request: HubRequest, known: Sequence[str]) -> None:
-    missing = next((column for column in columns_of(request) if column not in known), None)
+    missing = next((column for column in request.columns if column not in known), None)
     if missing is not None:
         raise TaskError(
             "Data set {name} has no column {column}: choose {names}.",
@@ -159,10 +159,6 @@ def check_columns(request: HubRequest, known: Sequence[str]) -> None:
             column=quote_value(missing),
             names=_listed(known),
         )
-
-
-def columns_of(request: HubRequest) -> list[str]:
-    return [column for column in (request.text, request.text_b, request.label) if column is not None]
 
 
 def _listed(names: Sequence[str], most: int = 20) -> Message | tuple[str, ...]:

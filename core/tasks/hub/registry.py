@@ -125,14 +125,11 @@ class HubRequest(Section):
 
     @model_validator(mode="after")
     def _fits_together(self) -> HubRequest:
-        columns = [column for column in (self.text, self.text_b, self.label) if column is not None]
-        doubled = next((column for column in columns if columns.count(column) > 1), None)
-        if doubled is not None:
-            raise ConfigError("column", doubled, "give different columns for text, text_b and label.")
-        given = [name for name in (self.train, self.validation, self.test) if name is not None]
-        doubled = next((name for name in given if given.count(name) > 1), None)
-        if doubled is not None:
-            raise ConfigError("split", doubled, "give different splits for train, validation and test.")
+        if doubled := [column for column in self.columns if self.columns.count(column) > 1]:
+            raise ConfigError("column", doubled[0], "give different columns for text, text_b and label.")
+        splits = [*self.wanted.values()]
+        if doubled := [split for split in splits if splits.count(split) > 1]:
+            raise ConfigError("split", doubled[0], "give different splits for train, validation and test.")
         if self.kind == "similarity" and self.text_b is None:
             raise ConfigError("text_b", self.text_b, "similarity needs two texts; give the second column.")
         return self
@@ -144,19 +141,31 @@ class HubRequest(Section):
         return self.name or given[:MAX_NAME_CHARS]
 
     @property
+    def columns(self) -> list[str]:
+        return [column for column in (self.text, self.text_b, self.label) if column is not None]
+
+    @property
     def wanted(self) -> dict[SplitName, str]:
         """Return the splits to fetch, each with its name in the repository."""
         return {ours: theirs for ours in SPLIT_NAMES if (theirs := getattr(self, ours)) is not None}
 
 
-def _glue(
-    name: str, title: str, about: str, text: str, text_b: str | None, source: str, test: str = "validation"
+def _entry(
+    name: str, title: str, about: str, source: str, repository: str, *, language: Language = "en", **request: Any
 ) -> HubEntry:
+    """Return a suggestion. `request` holds fields of its `HubRequest` that differ from those of most data sets."""
+    usual = {"repository": repository, "text": "text", "label": "label", "test": "test"}
+    return HubEntry(name, title, about, source, usual | request, language)
+
+
+def _glue(name: str, title: str, about: str, source: str, text: str, text_b: str | None, **request: Any) -> HubEntry:
     """Return a task of GLUE. Its test labels are not public, so its validation rows are the test split."""
-    request = {"repository": "nyu-mll/glue", "config": name, "text": text, "text_b": text_b, "label": "label"}
-    return HubEntry(name, title, about, f"{source}; GLUE, Wang et al. 2019", request | {"test": test})
+    source = f"{source}; GLUE, Wang et al. 2019"
+    given = {"config": name, "text": text, "text_b": text_b, "test": "validation"} | request
+    return _entry(name, title, about, source, "nyu-mll/glue", **given)
 
 
+OPINIONS = {"0": "negative", "1": "positive"}
 TREC_QUESTIONS = {
     "ABBR": "abbreviation",
     "ENTY": "entity",
@@ -182,163 +191,121 @@ TNEWS_TOPICS = {
     "115": "agriculture",
     "116": "games",
 }
-OPINIONS = {"0": "negative", "1": "positive"}
+ZHANG = "Zhang et al. 2015, arXiv:1509.01626"
 
-# If the test labels of a data set are not public, its validation rows are the test split.
 _ENTRIES = (
-    _glue("sst2", "SST-2", N_("Film reviews."), "sentence", None, "Socher et al. 2013"),
-    _glue("cola", "CoLA", N_("Is the sentence grammatical?"), "sentence", None, "Warstadt et al. 2019"),
-    _glue("mrpc", "MRPC", N_("Paraphrase pairs."), "sentence1", "sentence2", "Dolan and Brockett 2005"),
-    _glue("qqp", "QQP", N_("Duplicate questions."), "question1", "question2", "Iyer et al. 2017"),
+    _glue("sst2", "SST-2", N_("Film reviews."), "Socher et al. 2013", "sentence", None),
+    _glue("cola", "CoLA", N_("Is the sentence grammatical?"), "Warstadt et al. 2019", "sentence", None),
+    _glue("mrpc", "MRPC", N_("Paraphrase pairs."), "Dolan and Brockett 2005", "sentence1", "sentence2"),
+    _glue("qqp", "QQP", N_("Duplicate questions."), "Iyer et al. 2017", "question1", "question2"),
     _glue(
-        "qnli", "QNLI", N_("Does the sentence answer the question?"), "question", "sentence", "Rajpurkar et al. 2016"
+        "qnli", "QNLI", N_("Does the sentence answer the question?"), "Rajpurkar et al. 2016", "question", "sentence"
     ),
     _glue(
         "mnli",
         "MNLI",
         N_("Natural language inference."),
+        "Williams et al. 2018",
         "premise",
         "hypothesis",
-        "Williams et al. 2018",
-        "validation_matched",
+        test="validation_matched",
     ),
-    _glue("rte", "RTE", N_("Natural language inference (small)."), "sentence1", "sentence2", "Dagan et al. 2006"),
-    HubEntry(
-        "imdb",
-        "IMDb",
-        N_("Long film reviews."),
-        "Maas et al. 2011",
-        {"repository": "stanfordnlp/imdb", "config": "plain_text", "text": "text", "label": "label", "test": "test"},
-    ),
-    HubEntry(
-        "ag_news",
-        "AG News",
-        N_("Four topics."),
-        "Zhang et al. 2015, arXiv:1509.01626",
-        {"repository": "fancyzhx/ag_news", "text": "text", "label": "label", "test": "test"},
-    ),
-    HubEntry(
+    _glue("rte", "RTE", N_("Natural language inference (small)."), "Dagan et al. 2006", "sentence1", "sentence2"),
+    _entry("imdb", "IMDb", N_("Long film reviews."), "Maas et al. 2011", "stanfordnlp/imdb", config="plain_text"),
+    _entry("ag_news", "AG News", N_("Four topics."), ZHANG, "fancyzhx/ag_news"),
+    _entry(
         "trec",
         "TREC",
         N_("Question types."),
         "Li and Roth 2002",
-        {
-            "repository": "CogComp/trec",
-            "text": "text",
-            "label": "coarse_label",
-            "test": "test",
-            "label_names": TREC_QUESTIONS,
-        },
+        "CogComp/trec",
+        label="coarse_label",
+        label_names=TREC_QUESTIONS,
     ),
-    HubEntry(
+    _entry(
         "amazon_polarity",
         "Amazon polarity",
         N_("Product reviews."),
-        "Zhang et al. 2015, arXiv:1509.01626",
-        {
-            "repository": "fancyzhx/amazon_polarity",
-            "config": "amazon_polarity",
-            "text": "content",
-            "label": "label",
-            "test": "test",
-        },
+        ZHANG,
+        "fancyzhx/amazon_polarity",
+        config="amazon_polarity",
+        text="content",
     ),
-    HubEntry(
+    _entry(
         "yelp_polarity",
         "Yelp polarity",
         N_("Venue reviews."),
-        "Zhang et al. 2015, arXiv:1509.01626",
-        {
-            "repository": "fancyzhx/yelp_polarity",
-            "config": "plain_text",
-            "text": "text",
-            "label": "label",
-            "test": "test",
-            "label_names": {"1": "negative", "2": "positive"},
-        },
+        ZHANG,
+        "fancyzhx/yelp_polarity",
+        config="plain_text",
+        label_names={"1": "negative", "2": "positive"},
     ),
-    HubEntry(
+    _entry(
         "snli",
         "SNLI",
         N_("Natural language inference on captions."),
         "Bowman et al. 2015, arXiv:1508.05326",
-        {
-            "repository": "stanfordnlp/snli",
-            "config": "plain_text",
-            "text": "premise",
-            "text_b": "hypothesis",
-            "label": "label",
-            "validation": "validation",
-            "test": "test",
-        },
+        "stanfordnlp/snli",
+        config="plain_text",
+        text="premise",
+        text_b="hypothesis",
+        validation="validation",
     ),
-    HubEntry(
+    _entry(
         "stsb",
         "STS-B",
         N_("Sentence similarity."),
         "Cer et al. 2017, arXiv:1708.00055",
-        {
-            "repository": "sentence-transformers/stsb",
-            "text": "sentence1",
-            "text_b": "sentence2",
-            "label": "score",
-            "validation": "validation",
-            "test": "test",
-            "kind": "similarity",
-        },
+        "sentence-transformers/stsb",
+        text="sentence1",
+        text_b="sentence2",
+        label="score",
+        validation="validation",
+        kind="similarity",
     ),
-    HubEntry(
+    _entry(
         "tnews",
         "TNEWS",
         N_("News headlines of fifteen topics."),
         "CLUE, Xu et al. 2020, arXiv:2004.05986",
-        {
-            "repository": "clue/clue",
-            "config": "tnews",
-            "text": "sentence",
-            "label": "label",
-            "test": "validation",
-            "label_names": TNEWS_TOPICS,
-        },
+        "clue/clue",
         language="zh",
+        config="tnews",
+        text="sentence",
+        test="validation",
+        label_names=TNEWS_TOPICS,
     ),
-    HubEntry(
+    _entry(
         "chnsenticorp",
         "ChnSentiCorp",
         N_("Hotel, book and computer reviews."),
         "Tan and Zhang 2008",
-        {
-            "repository": "lansinuote/ChnSentiCorp",
-            "text": "text",
-            "label": "label",
-            "validation": "validation",
-            "test": "test",
-            "label_names": OPINIONS,
-        },
+        "lansinuote/ChnSentiCorp",
         language="zh",
+        validation="validation",
+        label_names=OPINIONS,
     ),
-    HubEntry(
+    _entry(
         "nsmc",
         "NSMC",
         N_("Film reviews."),
         "Naver sentiment movie corpus, Park 2015",
-        {"repository": "e9t/nsmc", "text": "document", "label": "label", "test": "test", "label_names": OPINIONS},
+        "e9t/nsmc",
         language="ko",
+        text="document",
+        label_names=OPINIONS,
     ),
-    HubEntry(
+    _entry(
         "klue_nli",
         "KLUE-NLI",
         N_("Natural language inference."),
         "KLUE, Park et al. 2021, arXiv:2105.09680",
-        {
-            "repository": "klue/klue",
-            "config": "nli",
-            "text": "premise",
-            "text_b": "hypothesis",
-            "label": "label",
-            "test": "validation",
-        },
+        "klue/klue",
         language="ko",
+        config="nli",
+        text="premise",
+        text_b="hypothesis",
+        test="validation",
     ),
 )
 HUB_SETS: Mapping[str, HubEntry] = {entry.name: entry for entry in _ENTRIES}
