@@ -16,6 +16,8 @@ import re
 import unicodedata
 import zlib
 from collections.abc import Callable
+from functools import cache
+from pathlib import Path
 
 import numpy as np
 from numpy.random import Generator
@@ -23,7 +25,6 @@ from numpy.random import Generator
 from core.catalogue.loss_entry import Settings
 from core.parameters import number
 from core.texts.segments import UNSPACED_UNIT, is_unspaced
-from core.texts.synonyms import synonyms
 
 # Function words carry the grammar, and changing some of them inverts the meaning of a sentence.
 FUNCTION_WORDS = """
@@ -42,6 +43,7 @@ STOP_WORDS = frozenset(FUNCTION_WORDS.split())
 # Separates these draws from the project's other generators, whose seeds are shorter lists.
 STREAM = 6
 
+SYNONYMS = Path(__file__).resolve().parents[2] / "assets" / "synonyms.txt"
 PUNCTUATED = re.compile(r"(\W*)(.*?)(\W*)", re.DOTALL)
 
 
@@ -102,6 +104,30 @@ def split_words(text: str) -> tuple[list[str], str]:
         else:
             units.append(unit)
     return units, ""
+
+
+def read_synonyms() -> list[tuple[str, ...]]:
+    """Read the bundled list: one group a line, its words separated by spaces; lines that begin with # are comments."""
+    lines = SYNONYMS.read_text(encoding="utf-8").splitlines()
+    return [tuple(line.split()) for line in lines if line.strip() and not line.startswith("#")]
+
+
+@cache
+def _bundled_synonyms() -> dict[str, list[str]]:
+    others: dict[str, set[str]] = {}
+    for group in read_synonyms():
+        for word in group:
+            others.setdefault(word, set()).update(group)
+    return {word: sorted(found - {word}) for word, found in others.items()}
+
+
+def synonyms(word: str) -> list[str]:
+    """Return words that can replace a lower-case word, sorted and without the word.
+
+    The list has words in the inflected forms of a text ("films", "enjoyed"). The code of Wei & Zou 2019 takes
+    dictionary forms from WordNet, for any of the word's meanings.
+    """
+    return _bundled_synonyms().get(word, [])
 
 
 def _count(rate: float, words: int) -> int:
