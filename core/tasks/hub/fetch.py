@@ -19,7 +19,7 @@ from typing import Any
 from core.errors import TaskError, quote_value
 from core.messages import ENGLISH, Message, Text, in_language, ngettext
 from core.settings import settings
-from core.tasks.hub.hub_rows import Row, RowReader, described
+from core.tasks.hub.hub_rows import Row, RowReader
 from core.tasks.hub.location import Place, check_columns, check_splits, located, plain_errors
 from core.tasks.hub.registry import HubRequest
 from core.tasks.rows import Rows, SplitName
@@ -72,7 +72,7 @@ def fetch(request: HubRequest, *, progress: Progress) -> Fetched:
 def _fetched(request: HubRequest, place: Place, read: Mapping[SplitName, SplitRead]) -> Fetched:
     rows = [row for split in read.values() for row in split.rows]
     splits = tuple(ours for ours, split in read.items() for _row in split.rows)
-    left_out = sum((split.left_out for split in read.values()), Counter[str]())
+    left_out = sum((split.left_out for split in read.values()), Counter[Message]())
     counts = ", ".join(f"{len(split.rows):,} {ours}" for ours, split in read.items())
     notes = []
     for ours, split in read.items():
@@ -83,7 +83,7 @@ def _fetched(request: HubRequest, place: Place, read: Mapping[SplitName, SplitRe
         elif split.sampled:
             notes.append(f"{ours} is a seeded sample of {count}{of}")
     if left_out:
-        reasons = ", ".join(f"{count:,} with {described(reason)}" for reason, count in left_out.items())
+        reasons = ", ".join(f"{count:,} with {reason}" for reason, count in left_out.items())
         notes.append(f"left out: {reasons}")
     what = ", ".join(filter(None, (request.repository, request.config)))
     revision = f"revision {place.commit[:7]}" + (" of its Parquet conversion" if place.converted else "")
@@ -110,7 +110,7 @@ class SplitRead:
     """
 
     rows: list[Row]
-    left_out: Counter[str]
+    left_out: Counter[Message]
     sampled_from: int | None = None
     sampled: bool = False
     streamed: bool = False
@@ -169,7 +169,7 @@ def read_split(request: HubRequest, place: Place, split: str, steps: Steps) -> S
             total=read.left_out.total(),
             split=quote_value(split),
             count=count,
-            reason=described(reason),
+            reason=reason,
         )
     steps.ended(len(read.rows) + read.left_out.total())
     return read
@@ -323,7 +323,7 @@ def _take(request: HubRequest, dataset: Any, into: SplitRead, most: int | None, 
             if count == 1:
                 check_columns(request, list(row))
             found = reader.read(row)
-            if isinstance(found, str):
+            if isinstance(found, Message):
                 into.left_out[found] += 1
             elif most is not None and len(into.rows) >= most:
                 report(count)

@@ -11,7 +11,8 @@ from core.messages import N_, Message, Text
 from core.settings import settings
 from core.tasks.hub.registry import HubRequest
 
-NO_LABEL, EMPTY, TOO_LONG = "no label", "empty text", "over-long"
+# Reasons to leave out a row, as part of a sentence.
+NO_LABEL, EMPTY = Message("no label"), Message("an empty text")
 NO_SCORES = N_("Column {column} of {repository} holds {values}: choose the column with the scores.")
 NO_LABELS = N_("Column {column} of {repository} holds {values}: choose the column with the labels.")
 # Contents of a column, by the type name of its values.
@@ -22,12 +23,6 @@ VALUES = {
     "float": N_("numbers"),
     "bytes": N_("bytes"),
 }
-
-
-def described(reason: str) -> Message:
-    """Return the reason why a row was left out, as part of a sentence."""
-    limit = Message("more than {most:,} characters", most=settings().max_text_chars)
-    return {NO_LABEL: Message("no label"), EMPTY: Message("an empty text"), TOO_LONG: limit}[reason]
 
 
 class Row(NamedTuple):
@@ -47,7 +42,7 @@ class RowReader:
         self._limits = settings()
         self._seen: set[str] = set()
 
-    def read(self, row: Mapping[str, Any]) -> Row | str:
+    def read(self, row: Mapping[str, Any]) -> Row | Message:
         """Convert a row, or return the reason why it is left out.
 
         Raises: TaskError if the values of a column do not fit its role.
@@ -60,7 +55,7 @@ class RowReader:
         if not all(texts):
             return EMPTY
         if any(len(text) > self._limits.max_text_chars for text in texts):
-            return TOO_LONG
+            return Message("more than {most:,} characters", most=self._limits.max_text_chars)
         return Row(texts[0], texts[1] if asked.text_b is not None else None, label)
 
     def _text(self, value: Any, column: str) -> str:

@@ -8,7 +8,8 @@ import pytest
 
 from core.config.fields import build
 from core.errors import TaskError
-from core.tasks.hub.hub_rows import EMPTY, NO_LABEL, TOO_LONG, RowReader, described
+from core.messages import Message
+from core.tasks.hub.hub_rows import EMPTY, NO_LABEL, RowReader
 from core.tasks.hub.registry import HubRequest
 from tests.cases import each
 
@@ -80,18 +81,10 @@ def test_a_column_of_texts_is_no_label() -> None:
     [
         ({"t": " ", "s": "y", "l": 1}, EMPTY),
         ({"t": "x", "s": None, "l": 1}, EMPTY),
-        ({"t": "x", "s": "y" * 11, "l": 1}, TOO_LONG),
+        ({"t": "x", "s": "y" * 11, "l": 1}, Message("more than {most:,} characters", most=10)),
         ({"t": "", "s": "y" * 11, "l": -1}, NO_LABEL),
     ],
 )
-def test_either_text_of_a_pair_counts(row: dict[str, Any], reason: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_either_text_of_a_pair_counts(row: dict[str, Any], reason: Message, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SCL_MAX_TEXT_CHARS", "10")
     assert reader(text_b="s").read(row) == reason
-
-
-def test_every_reason_can_be_told() -> None:
-    assert [str(described(reason)) for reason in (NO_LABEL, EMPTY, TOO_LONG)] == [
-        "no label",
-        "an empty text",
-        "more than 20,000 characters",
-    ]
