@@ -174,17 +174,8 @@ class TaskData:
         )
         return self.with_more(texts or (), seconds)
 
-    @property
-    def majority_rate(self) -> float:
-        """Return the fraction of validation rows in the most common training class."""
-        return self._majority_rate(self.validation)
-
-    @property
-    def test_majority_rate(self) -> float:
-        """Return the fraction of test rows in the most common training class."""
-        return self._majority_rate(self.test)
-
-    def _majority_rate(self, split: Split) -> float:
+    def majority_rate(self, split: Split) -> float:
+        """Return the fraction of a split's rows in the most common training class."""
         commonest = Counter(self.train.labels).most_common(1)[0][0]
         return split.labels.count(commonest) / len(split)
 

@@ -133,7 +133,7 @@ def expectation(task_id: str, data: TaskData) -> str | None:
             "{reason}. Expect scores near the majority class ({majority}) and the linear probe. More rows, more "
             "steps and a larger encoder help.",
             reason=_(reason),
-            majority=percent(data.majority_rate),
+            majority=percent(data.majority_rate(data.validation)),
         )
     if len(data.train) < ENOUGH_ROWS:
         return _(

@@ -78,7 +78,7 @@ def _rates(folder: Path, task: TaskConfig, seed: int) -> Mapping[str, float]:
         data = TaskSource(folder).rows_of(task, seed)
     except PlaygroundError:
         return {}
-    return {VALIDATION: data.majority_rate, "test": data.test_majority_rate}
+    return {VALIDATION: data.majority_rate(data.validation), "test": data.majority_rate(data.test)}
 
 
 @lru_cache(maxsize=512)

@@ -17,7 +17,7 @@ def test_pairs_and_acceptability_are_hard_and_the_others_are_not(name: str) -> N
     sentence = expectation(name, data)
     assert (sentence is not None) == (name in HARD)
     if sentence:
-        assert f"near the majority class ({percent(data.majority_rate)})" in sentence
+        assert f"near the majority class ({percent(data.majority_rate(data.validation))})" in sentence
 
 
 def test_pairs_of_a_file_are_hard_too() -> None:
