@@ -21,13 +21,11 @@ def long_tail(labels: Sequence[int], classes: int, ratio: float, order: Sequence
     """Return the rows to keep, ascending: class c of C keeps b·ratio^(−c/(C−1)) rows, with b as large as possible.
 
     Args:
-        ratio: rows of the first class divided by rows of the last, at least 1.
+        ratio: rows of the first class divided by rows of the last, above 1.
         order: each class keeps its first rows in this order.
     Raises: ConfigError if a class would keep no row.
     Source: Cui et al. 2019, arXiv:1901.05555, section 5.
     """
-    if ratio == 1.0:
-        return list(range(len(labels)))
     shrink = [ratio ** (-c / max(1, classes - 1)) for c in range(classes)]
     counts = np.bincount(np.asarray(labels), minlength=classes)
     largest = min(count / share for count, share in zip(counts, shrink, strict=True))

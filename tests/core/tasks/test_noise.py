@@ -39,10 +39,6 @@ class TestLongTail:
         left = Counter(labels[row] for row in stay)
         assert any(left[label] == counts[label] for label in range(len(counts)))
 
-    def test_a_ratio_of_one_keeps_all(self) -> None:
-        labels = made_labels([7, 30])
-        assert long_tail(labels, 2, 1.0, stratified_order(labels, 0)) == list(range(37))
-
     def test_a_higher_ratio_keeps_a_part_of_what_a_lower_one_keeps(self) -> None:
         labels = made_labels([100, 100, 100])
         order = stratified_order(labels, 5)
