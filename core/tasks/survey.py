@@ -155,7 +155,8 @@ def search(
     """Find the texts that contain every word of a search. A search without words finds all rows.
 
     A word may be part of a longer one, and the two texts of a pair may contain different words of the search. Case,
-    kinds of white space and Unicode's compatible forms make no difference. Quotation marks hold a phrase together.
+    kinds of white space and Unicode's compatible forms make no difference. Quotation marks hold a phrase together; an
+    unclosed one is ignored.
 
     Args:
         labels, splits: label and split of each row, needed only by the filters.
@@ -167,7 +168,8 @@ def search(
         rows = [row for row in rows if labels[row] in in_labels]
     if in_splits is not None:
         rows = [row for row in rows if splits[row] in in_splits]
-    wanted = query_parts(words)
+    parts = QUERY_PART.findall(_folded(words.translate(QUOTES)))
+    wanted = [part for phrase, word in parts if (part := (phrase or word).strip())]
     if not wanted:
         return list(rows)
     found = []
@@ -178,10 +180,3 @@ def search(
         if all(part in joined for part in wanted):
             found.append(row)
     return found
-
-
-def query_parts(words: str) -> list[str]:
-    """Split a search into folded words and quoted phrases. An unclosed quotation mark is ignored."""
-    plain = _folded(words.translate(QUOTES))
-    parts = (" ".join((phrase or word).split()) for phrase, word in QUERY_PART.findall(plain))
-    return list(dict.fromkeys(part for part in parts if part))

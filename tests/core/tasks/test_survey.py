@@ -12,7 +12,6 @@ from core.tasks.survey import (
     duplicates,
     folded,
     language_of,
-    query_parts,
     search,
     word_counts,
 )
@@ -176,6 +175,7 @@ class TestSearch:
             ("「good film」", [0, 6]),
             ('"good film" again', [6]),
             ('"not bad', [1]),
+            ('again"good film"', [6]),
             ('""', [0, 1, 2, 3, 4, 5, 6]),
             ("oo", [0, 1, 2, 6]),
             ("电影", [4]),
@@ -211,9 +211,6 @@ class TestSearch:
                     ]
                     found = search(ROWS, words, labels=labels, splits=splits, in_labels=in_labels, in_splits=in_splits)
                     assert found == expected
-
-    def test_words_and_phrases_are_told_apart(self) -> None:
-        assert query_parts('One "two  Three" four"five six" one') == ["one", "two three", "four", "five six"]
 
 
 def test_a_large_task_is_surveyed_at_once() -> None:
