@@ -12,6 +12,7 @@ from typing import Literal, NamedTuple
 
 Mark = Literal["same", "changed", "removed", "added", "moved"]
 
+# A word with the white space around it.
 WORD = re.compile(r"\s*\S+\s*|\s+")
 # Han, kana, Thai, Lao, Khmer and Burmese are written without spaces, Korean with spaces.
 UNSPACED_LETTER = re.compile(
@@ -83,8 +84,9 @@ def segments_of(before: str, after: str) -> tuple[Segment, ...]:
     if before == after:
         return (Segment(after, "same"),) if after else ()
     unspaced = is_unspaced(before)
-    old, new = _units(before, unspaced), _units(after, unspaced)
-    old_words, new_words = [_word(unit) for unit in old], [_word(unit) for unit in new]
+    unit = UNSPACED_UNIT if unspaced else WORD
+    old, new = unit.findall(before), unit.findall(after)  # joined, they are the texts
+    old_words, new_words = ([one.strip() or one for one in units] for units in (old, new))
     matches = _matches(old_words, new_words)
     # A word that is removed at one position and added at another has moved; it is shown at the new one.
     kept_old, kept_new = {i for i, _ in matches}, {j for _, j in matches}
@@ -120,15 +122,6 @@ def segments_of(before: str, after: str) -> tuple[Segment, ...]:
 def is_unspaced(text: str) -> bool:
     """Return whether more than half of the letters are of a script without spaces."""
     return 2 * len(UNSPACED_LETTER.findall(text)) > sum(map(str.isalpha, text))
-
-
-def _units(text: str, unspaced: bool) -> list[str]:
-    """Split a text into words with the white space around them, or into characters; joined, they are the text."""
-    return UNSPACED_UNIT.findall(text) if unspaced else WORD.findall(text)
-
-
-def _word(unit: str) -> str:
-    return unit.strip() or unit
 
 
 def _matches(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
