@@ -64,7 +64,7 @@ def fetch(request: HubRequest, *, progress: Progress) -> Fetched:
         place = located(request)
         check_splits(request, place)
         steps = Steps(request, place, progress)
-        read = {ours: read_split(request, place, theirs, steps) for ours, theirs in request.wanted.items()}
+        read = {ours: read_split(steps, theirs) for ours, theirs in request.wanted.items()}
     return _fetched(request, place, read)
 
 
@@ -138,9 +138,6 @@ class Steps:
         total = None if self.total is None else max(self.total, done)
         self.report(done, total, Message("reading {split}", split=split))
 
-    def ended(self, split_rows: int) -> None:
-        self.done += min(split_rows, self.request.max_rows)
-
     def bytes(self, got: int, of: int, split: str) -> None:
         if of >= 100_000:
             size = Message("{got:.1f} of {all:.1f} MB", got=got / 1e6, all=of / 1e6)
@@ -149,16 +146,14 @@ class Steps:
         self.report(self.done, self.total, Message("downloading {split}, {size}", split=split, size=size))
 
 
-def read_split(request: HubRequest, place: Place, split: str, steps: Steps) -> SplitRead:
-    sizes = _sizes(place.files[split])
-    if sizes is not None and sum(sizes) <= WHOLE_BYTES:
-        read = _read_whole(request, place, split, sizes, steps)
-    else:
-        read = _read_part(request, place, split, steps)
+def read_split(steps: Steps, split: str) -> SplitRead:
+    sizes = _sizes(steps.place.files[split])
+    whole = sizes is not None and sum(sizes) <= WHOLE_BYTES
+    read = _read_whole(steps, split, sizes or []) if whole else _read_part(steps, split)
     if not read.rows and not read.left_out:
         raise TaskError(
             "Data set {name} has no rows in its split {split}: choose another.",
-            name=quote_value(request.repository),
+            name=quote_value(steps.request.repository),
             split=quote_value(split),
         )
     if not read.rows:
@@ -171,7 +166,7 @@ def read_split(request: HubRequest, place: Place, split: str, steps: Steps) -> S
             count=count,
             reason=reason,
         )
-    steps.ended(len(read.rows) + read.left_out.total())
+    steps.done += min(len(read.rows) + read.left_out.total(), steps.request.max_rows)
     return read
 
 
@@ -185,33 +180,32 @@ def _sizes(files: Sequence[str]) -> list[int] | None:
     return [int(system.info(address)["size"]) for address in files]
 
 
-def _read_whole(request: HubRequest, place: Place, split: str, sizes: Sequence[int], steps: Steps) -> SplitRead:
+def _read_whole(steps: Steps, split: str, sizes: Sequence[int]) -> SplitRead:
     """Read every row of a split from files in the client's cache. Keep a seeded sample if there are too many."""
-    local = _downloaded(place.files[split], split, sizes, steps)
-    dataset = _opened(request, place.builder, split, local)
-    read = SplitRead([], Counter())
-    _take(request, dataset, read, None, lambda rows: steps.rows(rows, split))
-    if len(read.rows) > request.max_rows:
-        _refuse_excess(request, split, len(read.rows))
+    most = steps.request.max_rows
+    read = _read(steps, split, _downloaded(steps.place.files[split], split, sizes, steps))
+    if len(read.rows) > most:
+        _refuse_excess(steps.request, split, len(read.rows))
         read.sampled, read.sampled_from = True, len(read.rows)
-        chosen = sorted(random.Random(SEED).sample(range(len(read.rows)), request.max_rows))  # noqa: S311
+        chosen = sorted(random.Random(SEED).sample(range(len(read.rows)), most))  # noqa: S311
         read.rows = [read.rows[i] for i in chosen]
     return read
 
 
-def _read_part(request: HubRequest, place: Place, split: str, steps: Steps) -> SplitRead:
+def _read_part(steps: Steps, split: str) -> SplitRead:
     """Read as many rows of a streamed split as requested.
 
     Files are read side by side from their beginnings. If these rows lack a class, because the files are sorted by
     class, scattered row groups are read instead, which costs more requests.
     """
-    known = place.known_rows(split)
+    request, files = steps.request, steps.place.files[split]
+    known = steps.place.known_rows(split)
     if known is not None and known > request.max_rows:
         _refuse_excess(request, split, known)
-    read = _streamed(request, place, split, steps, scattered=False)
+    read = _read(steps, split, files, streamed=True)
     misses_a_class = request.kind == "classes" and len({row.label for row in read.rows}) < max(2, read.classes)
-    if read.sampled and _is_parquet(place.builder) and misses_a_class:
-        read = _streamed(request, place, split, steps, scattered=True)
+    if read.sampled and _is_parquet(steps.place.builder) and misses_a_class:
+        read = _read(steps, split, files, streamed=True, scattered=True)
     if read.sampled:
         _refuse_excess(request, split, known)
         read.sampled_from = known
@@ -223,18 +217,6 @@ def _read_part(request: HubRequest, place: Place, split: str, steps: Steps) -> S
                 split=quote_value(split),
                 label=quote_value(read.rows[0].label),
             )
-    return read
-
-
-def _streamed(request: HubRequest, place: Place, split: str, steps: Steps, *, scattered: bool) -> SplitRead:
-    dataset = _opened(request, place.builder, split, place.files[split])
-    known = place.known_rows(split)
-    if known is None or known > request.max_rows:
-        if scattered:
-            dataset = dataset.reshard()  # one shard per row group, so that their order is shuffled
-        dataset = dataset.shuffle(seed=SEED, buffer_size=min(BUFFER_ROWS, request.max_rows))
-    read = SplitRead([], Counter(), streamed=True)
-    read.sampled = _take(request, dataset, read, request.max_rows, lambda rows: steps.rows(rows, split))
     return read
 
 
@@ -312,11 +294,21 @@ def _opened(request: HubRequest, builder: Any, split: str, files: Sequence[str])
     return dataset
 
 
-def _take(request: HubRequest, dataset: Any, into: SplitRead, most: int | None, report: Callable[[int], None]) -> bool:
-    """Read rows until `most` of them are usable. Return whether there are more."""
+def _read(
+    steps: Steps, split: str, files: Sequence[str], *, streamed: bool = False, scattered: bool = False
+) -> SplitRead:
+    """Read the rows of files: all of them, or as many as requested of a stream, shuffled if it may have more."""
+    request = steps.request
+    dataset = _opened(request, steps.place.builder, split, files)
+    known = steps.place.known_rows(split)
+    if streamed and (known is None or known > request.max_rows):
+        if scattered:
+            dataset = dataset.reshard()  # one shard per row group, so that their order is shuffled
+        dataset = dataset.shuffle(seed=SEED, buffer_size=min(BUFFER_ROWS, request.max_rows))
     names = getattr((dataset.features or {}).get(request.label), "names", None)
-    into.classes = len({request.label_names.get(name, name) for name in names or ()})
     reader = RowReader(request, names)
+    read = SplitRead([], Counter(), streamed=streamed)
+    read.classes = len({request.label_names.get(name, name) for name in names or ()})
     count = 0
     with closing(iter(dataset)) as rows:
         for count, row in enumerate(rows, start=1):
@@ -324,13 +316,13 @@ def _take(request: HubRequest, dataset: Any, into: SplitRead, most: int | None, 
                 check_columns(request, list(row))
             found = reader.read(row)
             if isinstance(found, Message):
-                into.left_out[found] += 1
-            elif most is not None and len(into.rows) >= most:
-                report(count)
-                return True
+                read.left_out[found] += 1
+            elif streamed and len(read.rows) >= request.max_rows:
+                read.sampled = True
+                break
             else:
-                into.rows.append(found)
+                read.rows.append(found)
             if count % PROGRESS_EVERY_ROWS == 0:
-                report(count)
-    report(count)
-    return False
+                steps.rows(count, split)
+    steps.rows(count, split)
+    return read
