@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
@@ -60,15 +62,11 @@ def _hub_pooling(encoder_id: str) -> Pooling:
 
 def _pooling_module(modules: Any) -> str | None:
     """Return the folder of the pooling module, relative to modules.json; None without such a module."""
-    if not isinstance(modules, list):
-        return None
-    paths = [
-        module.get("path")
-        for module in modules
-        if isinstance(module, dict) and str(module.get("type", "")).endswith(".Pooling")
-    ]
-    known = [path for path in paths if isinstance(path, str) and path.isascii() and path.replace("_", "").isalnum()]
-    return known[0] if known else None
+    with suppress(AttributeError, KeyError, TypeError):  # a damaged file
+        for module in modules:
+            if module["type"].endswith(".Pooling") and re.fullmatch(r"\w+", module["path"], re.ASCII):
+                return str(module["path"])
+    return None
 
 
 def _mode(settings: Any, encoder_id: str) -> Pooling:
