@@ -142,10 +142,7 @@ def encoder_folder(encoder_id: str) -> Path:
     Raises: EncoderError if it cannot be fetched, or if a published checksum does not match.
     """
     if encoder_id == BUNDLED:
-        folder = _PLACED.get(BUNDLED) or _bundled_folder(BUNDLED_SHA256)
-        folder = folder or _snapshot(BUNDLED_REPOSITORY, list(BUNDLED_SHA256), BUNDLED_REVISION)
-        verify(folder, BUNDLED_SHA256)
-        return folder
+        return _verified_folder(BUNDLED_SHA256)
     return model_folder(encoder_id, check=lambda folder: read_shape(folder / "config.json", encoder_id))
 
 
@@ -155,12 +152,17 @@ def tokenizer_folder(encoder_id: str) -> Path:
     Raises: EncoderError if it cannot be fetched, or if a published checksum does not match; ConfigError for an invalid
     name.
     """
-    local = local_folder(encoder_id)
     if encoder_id == BUNDLED:
-        folder = local or _snapshot(BUNDLED_REPOSITORY, list(BUNDLED_SMALL), BUNDLED_REVISION)
-        verify(folder, BUNDLED_SMALL)
-        return folder
-    return local or _snapshot(encoder_id, SMALL_FILES)
+        return _verified_folder(BUNDLED_SMALL)
+    return local_folder(encoder_id) or _snapshot(encoder_id, SMALL_FILES)
+
+
+def _verified_folder(published: Mapping[str, str]) -> Path:
+    """Return a folder with these files of the bundled encoder. Raises: EncoderError."""
+    folder = _PLACED.get(BUNDLED) or _bundled_folder(published)
+    folder = folder or _snapshot(BUNDLED_REPOSITORY, list(published), BUNDLED_REVISION)
+    verify(folder, published)
+    return folder
 
 
 def tokenizer_file(encoder_id: str) -> Path | None:
