@@ -8,18 +8,9 @@ from typing import Any
 
 from core.registry import load
 
-# Imports are lazy: importing the modules here would load torch with every import of the package.
-HOMES = {
-    "RoundTrip": "core.views.back_translation",
-    "TranslationCache": "core.views.back_translation",
-    "cluster_views": "core.views.token_clusters",
-    "row_generator": "core.texts.eda",
-    "topk_token_views": "core.encoders.taps",
-}
-__all__ = list(HOMES)
-
 
 def __getattr__(name: str) -> Any:
-    if name not in HOMES:
+    """Load `topk_token_views` on demand: importing it here would load torch with every import of the package."""
+    if name != "topk_token_views":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return load(f"{HOMES[name]}:{name}")
+    return load(f"core.encoders.taps:{name}")

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from core.encoders.taps import topk_token_views
+from core.views import topk_token_views
 from tests.cases import each
 
 
