@@ -57,6 +57,29 @@ def check_sentence(error: PlaygroundError) -> None:
     assert len(message) < 300
 
 
+def with_torch_weights(folder: Path) -> None:
+    """Replace the safe weights of a model by the same ones in torch's format."""
+    import torch
+    from safetensors.torch import load_file
+
+    torch.save(load_file(folder / "model.safetensors"), folder / "pytorch_model.bin")
+    (folder / "model.safetensors").unlink()
+
+
+def with_evil_pickle(folder: Path) -> Path:
+    """Add torch weights that run code when they are unpickled. Returns: the file that this code would write."""
+    import torch
+
+    marker = folder / "ran"
+
+    class Evil:
+        def __reduce__(self) -> tuple[Any, ...]:
+            return (marker.write_text, ("ran",))
+
+    torch.save({"weights": Evil()}, folder / "pytorch_model.bin")
+    return marker
+
+
 class TestShape:
     def test_it_is_read_from_the_config_file(self, tmp_path: Path) -> None:
         shape = read_shape(written(tmp_path / "config.json", BERT), "tiny")

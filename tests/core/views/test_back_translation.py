@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 import shutil
-import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -18,11 +17,12 @@ import pytest
 import torch
 
 from core.errors import EncoderError
+from core.messages import Text
 from core.models import source
 from core.views import back_translation
-from core.views.back_translation import CANONICAL_ROWS, MemoryTranslationCache, RoundTrip, TranslationCache
+from core.views.back_translation import CANONICAL_ROWS, MemoryTranslationCache, RoundTrip, TranslationCache, job
 from tests.conftest import made_rows
-from tests.core.models.test_source import check_sentence
+from tests.core.models.test_source import check_sentence, with_evil_pickle, with_torch_weights
 
 ROOT = Path(__file__).resolve().parents[3]
 TEXTS = [text for text, _ in made_rows(40)]
@@ -87,7 +87,14 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     return make_marian(folder / "there", 1), make_marian(folder / "back", 2)
 
 
-def trip_by(models: tuple[Path, Path]) -> Trip:
+@pytest.fixture
+def folder(models: tuple[Path, Path], tmp_path: Path) -> Path:
+    """Return a copy of the forward model, which a test may damage."""
+    return Path(shutil.copytree(models[0], tmp_path / "copy"))
+
+
+@pytest.fixture(scope="module")
+def trip(models: tuple[Path, Path]) -> Trip:
     def make(
         *, temperature: float = 0.7, seed: int = 0, cache: Any = None, device: str = "cpu", **folders: Path
     ) -> RoundTrip:
@@ -96,11 +103,6 @@ def trip_by(models: tuple[Path, Path]) -> Trip:
         return RoundTrip(str(there), str(back), temperature=temperature, seed=seed, cache=kept, device=device)
 
     return make
-
-
-@pytest.fixture
-def trip(models: tuple[Path, Path]) -> Trip:
-    return trip_by(models)
 
 
 class TestTexts:
@@ -241,11 +243,7 @@ class TestCached:
         made.translate_rows(TEXTS, range(16, 40))
         assert counted == [CANONICAL_ROWS, 8]
 
-    @pytest.mark.parametrize("changed", ["weights", "text", "seed", "temperature", "models", "device"])
-    def test_everything_that_counts_is_in_the_key(
-        self, trip: Trip, models: tuple[Path, Path], tmp_path: Path, changed: str
-    ) -> None:
-        there = Path(shutil.copytree(models[0], tmp_path / "there"))
+    def test_everything_that_counts_is_in_the_key(self, trip: Trip, folder: Path) -> None:
         asked: list[str] = []
 
         class Asked(MemoryTranslationCache):
@@ -253,47 +251,30 @@ class TestCached:
                 asked.extend(keys)
                 return dict.fromkeys(keys, "kept")
 
-        trip(cache=Asked(), forward=there).translate(["one", "two"])
-        texts = ["one", "two"]
-        given: dict[str, Any] = {"forward": there}
-        if changed == "weights":
-            with (there / "model.safetensors").open("ab") as file:
-                file.write(b" ")
-        elif changed == "text":
-            texts = ["one", "three"]
-        elif changed == "models":
-            given["backward"] = there
-        elif changed == "device":
-            given["device"] = "cuda"
-        else:
-            given[changed] = 2
-        trip(cache=Asked(), **given).translate(texts)
-        assert len(asked) == len(set(asked)) == 4
-        trip(cache=Asked(), **given).translate(texts)
-        assert asked[2:4] == asked[4:]
+        def keys(second: str = "two", **given: Any) -> list[str]:
+            asked.clear()
+            trip(cache=Asked(), forward=folder, **given).translate(["one", second])
+            return list(asked)
+
+        found = [*keys(), *keys("three"), *keys(seed=2), *keys(temperature=2)]
+        found += [*keys(backward=folder), *keys(device="cuda")]
+        with (folder / "model.safetensors").open("ab") as file:
+            file.write(b" ")
+        found += keys()
+        assert len(found) == len(set(found)) == 14
+        assert keys() == found[-2:]
 
 
-@pytest.fixture(params=["file", "memory"])
-def cache(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
-    return TranslationCache(tmp_path / "kept.sqlite3") if request.param == "file" else MemoryTranslationCache()
-
-
-class TestCaches:
-    def test_what_was_put_is_found(self, cache: Any) -> None:
-        assert cache.get(["a"]) == {}
-        cache.put({"a": "Straße “x”\n", "b": ""})
-        assert cache.get(["b", "c", "a"]) == {"a": "Straße “x”\n", "b": ""}
-        assert cache.get([]) == {}
-
-    def test_the_later_of_two_texts_counts(self, cache: Any) -> None:
-        cache.put({"a": "first"})
-        cache.put({"a": "second"})
-        assert cache.get(["a"]) == {"a": "second"}
-
-    def test_many_keys_are_found(self, cache: Any) -> None:
-        many = {f"key {i}": str(i) for i in range(1234)}
-        cache.put(many)
-        assert cache.get([*many, "none"]) == many
+@pytest.mark.parametrize("kept", ["file", "memory"])
+def test_a_cache_finds_what_was_put_last(tmp_path: Path, kept: str) -> None:
+    cache = TranslationCache(tmp_path / "kept.sqlite3") if kept == "file" else MemoryTranslationCache()
+    assert cache.get(["a"]) == cache.get([]) == {}
+    cache.put({"a": "first"})
+    cache.put({"a": "Straße “x”\n", "b": ""})
+    assert cache.get(["b", "c", "a"]) == {"a": "Straße “x”\n", "b": ""}
+    many = {f"key {i}": str(i) for i in range(1234)}
+    cache.put(many)
+    assert cache.get([*many, "none"]) == many
 
 
 PUT_MANY = """
@@ -307,12 +288,6 @@ for i in range(20):
 """
 
 
-@pytest.fixture(scope="module")
-def two_translated(models: tuple[Path, Path]) -> list[str]:
-    """Return the first two texts after `trip()`."""
-    return trip_by(models)().translate(TEXTS[:2])
-
-
 class TestFile:
     @pytest.mark.slow
     def test_processes_that_begin_together_share_it(self, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -323,30 +298,14 @@ class TestFile:
         assert TranslationCache(path).get([*expected]) == expected
         assert not caplog.records
 
-    @pytest.mark.parametrize("trouble", ["damaged", "folder is a file", "is a folder", "other table"])
+    @pytest.mark.parametrize("trouble", ["damaged", "folder is a file"])
     def test_a_file_that_cannot_be_used_costs_time_only(
-        self,
-        trip: Trip,
-        two_translated: list[str],
-        tmp_path: Path,
-        caplog: pytest.LogCaptureFixture,
-        trouble: str,
+        self, trip: Trip, tmp_path: Path, caplog: pytest.LogCaptureFixture, trouble: str
     ) -> None:
-        path = tmp_path / "kept.sqlite3"
-        if trouble == "damaged":
-            path.write_bytes(b"no database at all " * 100)
-        elif trouble == "is a folder":
-            path.mkdir()
-        elif trouble == "other table":
-            connection = sqlite3.connect(path)
-            connection.execute("CREATE TABLE translations (other TEXT)")
-            connection.close()
-        else:
-            (tmp_path / "file").write_text("")
-            path = tmp_path / "file" / "kept.sqlite3"
-        cache = TranslationCache(path)
+        (tmp_path / "kept.sqlite3").write_bytes(b"no database at all " * 100)
+        cache = TranslationCache(tmp_path / "kept.sqlite3" / ("" if trouble == "damaged" else "in.sqlite3"))
         with caplog.at_level(logging.WARNING):
-            assert trip(cache=cache).translate(TEXTS[:2]) == two_translated
+            assert trip(cache=cache).translate(TEXTS[:2]) == trip().translate(TEXTS[:2])
         assert [record.levelname for record in caplog.records] == ["WARNING"]
         assert "translations cannot be cached" in caplog.text
 
@@ -357,9 +316,6 @@ class TestModels:
             make(**folders).translate(["a film"])
         check_sentence(caught.value)
         return str(caught.value)
-
-    def copy(self, models: tuple[Path, Path], tmp_path: Path) -> Path:
-        return Path(shutil.copytree(models[0], tmp_path / "copy"))
 
     def test_no_model_is_looked_up_before_the_first_translation(self, trip: Trip) -> None:
         trip(forward=Path("/no/such/folder"))
@@ -379,10 +335,7 @@ class TestModels:
         assert "is of the type 'bert': give a Marian model" in self.refused(trip, forward=tiny_encoder)
 
     @pytest.mark.parametrize("config", [None, "", "[]", "\xff"])
-    def test_a_folder_without_a_readable_config_is_refused(
-        self, trip: Trip, models: tuple[Path, Path], tmp_path: Path, config: str | None
-    ) -> None:
-        folder = self.copy(models, tmp_path)
+    def test_a_folder_without_a_readable_config_is_refused(self, trip: Trip, folder: Path, config: str | None) -> None:
         (folder / "config.json").unlink()
         if config is not None:
             (folder / "config.json").write_text(config, encoding="latin-1")
@@ -391,9 +344,8 @@ class TestModels:
     @pytest.mark.parametrize("name", ["model.safetensors", "source.spm", "target.spm", "vocab.json"])
     @pytest.mark.parametrize("content", [None, b"", b"damaged"])
     def test_missing_and_damaged_files_are_refused(
-        self, trip: Trip, models: tuple[Path, Path], tmp_path: Path, name: str, content: bytes | None
+        self, trip: Trip, folder: Path, name: str, content: bytes | None
     ) -> None:
-        folder = self.copy(models, tmp_path)
         (folder / name).unlink()
         if content is not None:
             (folder / name).write_bytes(content)
@@ -401,29 +353,14 @@ class TestModels:
         assert "could not be loaded" in message
         assert "give a Marian model" in message
 
-    def test_torch_weights_are_read_where_there_are_no_safetensors(
-        self, trip: Trip, models: tuple[Path, Path], tmp_path: Path
-    ) -> None:
-        from safetensors.torch import load_file
-
-        folder = self.copy(models, tmp_path)
-        torch.save(load_file(folder / "model.safetensors"), folder / "pytorch_model.bin")
-        (folder / "model.safetensors").unlink()
+    def test_torch_weights_are_read_where_there_are_no_safetensors(self, trip: Trip, folder: Path) -> None:
+        with_torch_weights(folder)
         safe, unsafe = trip()._models[0][1].state_dict(), trip(forward=folder)._models[0][1].state_dict()
         assert all(torch.equal(safe[name], unsafe[name]) for name in safe)
 
     @pytest.mark.parametrize("beside_safe_weights", [False, True])
-    def test_a_pickle_that_runs_code_is_never_run(
-        self, trip: Trip, models: tuple[Path, Path], tmp_path: Path, beside_safe_weights: bool
-    ) -> None:
-        folder = self.copy(models, tmp_path)
-        marker = tmp_path / "ran"
-
-        class Evil:
-            def __reduce__(self) -> tuple[Any, ...]:
-                return (marker.write_text, ("ran",))
-
-        torch.save({"weights": Evil()}, folder / "pytorch_model.bin")
+    def test_a_pickle_that_runs_code_is_never_run(self, trip: Trip, folder: Path, beside_safe_weights: bool) -> None:
+        marker = with_evil_pickle(folder)
         if beside_safe_weights:
             assert trip(forward=folder).translate(["a film"])
         else:
@@ -431,33 +368,32 @@ class TestModels:
             assert "could not be loaded" in self.refused(trip, forward=folder)
         assert not marker.exists()
 
-    def test_from_the_hub_come_safe_weights_and_the_tokenizers_models(
-        self, models: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+    def test_from_the_hub_come_safe_weights_and_tokenizer_of_a_marian_model_only(
+        self, models: tuple[Path, Path], tiny_encoder: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         asked: list[list[str]] = []
+        folders = {"someone/a-model": models[0], "someone/an-encoder": tiny_encoder}
 
         def snapshot(name: str, patterns: Sequence[str], revision: str | None = None, what: str = "") -> Path:
             asked.append(list(patterns))
-            return models[0]
+            return folders[name]
 
         monkeypatch.setattr(source, "_snapshot", snapshot)
         assert back_translation._folder("someone/a-model") == models[0]
         small = ["*.json", "*.txt", "*.model", "*.spm"]
         assert asked == [small, [*small, "*.safetensors"]]
-
-    def test_the_weights_of_another_type_are_not_fetched(
-        self, tiny_encoder: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        asked: list[str] = []
-
-        def snapshot(name: str, patterns: Sequence[str], revision: str | None = None, what: str = "") -> Path:
-            asked.extend(patterns)
-            return tiny_encoder
-
-        monkeypatch.setattr(source, "_snapshot", snapshot)
         with pytest.raises(EncoderError, match="is of the type 'bert'"):
             back_translation._folder("someone/an-encoder")
-        assert "*.safetensors" not in asked
+        assert asked[2:] == [small]
+
+
+def test_the_job_gives_what_the_view_gives_and_keeps_it(models: tuple[Path, Path], trip: Trip, tmp_path: Path) -> None:
+    request: dict[str, Any] = {"forward": str(models[0]), "backward": str(models[1]), "temperature": 0.7, "seed": 3}
+    reported: list[tuple[int, int | None, Text]] = []
+    result = job(request | {"texts": TEXTS[:2]}, tmp_path, lambda *now: reported.append(now))
+    assert result == {"texts": [trip(seed=3).translate([text])[0] for text in TEXTS[:2]]}
+    assert reported
+    assert (tmp_path / "cache" / "translations.db").is_file()
 
 
 def test_importing_the_views_does_not_import_torch() -> None:
