@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from core.encoders.packing import NO_TEXT, Tokens, length_sorted_chunks, pack
 from core.errors import ConfigError, EncoderError
 from core.models.families import FAMILIES
 from tests.cases import each
+from tests.core.models.test_source import with_evil_pickle, with_torch_weights
 
 SIZES: dict[str, Any] = {
     "vocab_size": 50,
@@ -156,22 +158,9 @@ def test_a_length_beyond_the_positions_is_refused(tiny_encoder: Path) -> None:
         load_encoder(str(tiny_encoder), classes=("a", "b"), max_length=65)
 
 
-def test_a_folder_without_weights_is_refused_in_one_sentence(tiny_encoder: Path, tmp_path: Path) -> None:
-    (tmp_path / "config.json").write_bytes((tiny_encoder / "config.json").read_bytes())
-    with pytest.raises(EncoderError, match="could not be loaded"):
-        load_encoder(str(tmp_path), classes=("a", "b"))
-
-
 def test_torch_weights_are_read_only_where_there_are_no_safetensors(tiny_encoder: Path, tmp_path: Path) -> None:
-    import shutil
-
-    from safetensors.torch import load_file
-
-    folder = tmp_path / "bin-only"
-    shutil.copytree(tiny_encoder, folder)
-    weights = load_file(folder / "model.safetensors")
-    (folder / "model.safetensors").unlink()
-    torch.save(weights, folder / "pytorch_model.bin")
+    folder = shutil.copytree(tiny_encoder, tmp_path / "bin-only")
+    with_torch_weights(folder)
     from_bin, tokenizer = load_encoder(str(folder), classes=("a", "b"), max_length=32)
     from_safe, _ = load_encoder(str(tiny_encoder), classes=("a", "b"), max_length=32)
     tokens = tokenizer(["a lovely film"])
@@ -179,36 +168,22 @@ def test_torch_weights_are_read_only_where_there_are_no_safetensors(tiny_encoder
         torch.testing.assert_close(from_bin.eval().pooled(tokens), from_safe.eval().pooled(tokens))
 
 
-def test_an_encoder_without_a_vocabulary_is_refused(tiny_encoder: Path, tmp_path: Path) -> None:
-    for name in ("config.json", "model.safetensors"):
-        (tmp_path / name).write_bytes((tiny_encoder / name).read_bytes())
+def test_an_encoder_without_weights_or_a_vocabulary_is_refused(tiny_encoder: Path, tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_bytes((tiny_encoder / "config.json").read_bytes())
+    with pytest.raises(EncoderError, match="could not be loaded"):
+        load_encoder(str(tmp_path), classes=("a", "b"))
+    (tmp_path / "model.safetensors").write_bytes((tiny_encoder / "model.safetensors").read_bytes())
     with pytest.raises(EncoderError, match="its tokenizer has no vocabulary"):
         load_encoder(str(tmp_path), classes=["a", "b"], max_length=32)
 
 
-def test_damaged_weights_are_refused_in_one_sentence(tiny_encoder: Path, tmp_path: Path) -> None:
-    import shutil
-
-    folder = tmp_path / "damaged"
-    shutil.copytree(tiny_encoder, folder)
+def test_damaged_weights_and_a_pickle_that_runs_code_are_refused(tiny_encoder: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(tiny_encoder, tmp_path / "copy")
     (folder / "model.safetensors").write_bytes(b"not safetensors")
     with pytest.raises(EncoderError, match="could not be loaded"):
-        load_encoder(str(folder), classes=("a", "b"), max_length=32)
-
-
-def test_a_pickle_that_runs_code_is_refused(tiny_encoder: Path, tmp_path: Path) -> None:
-    import shutil
-
-    folder = tmp_path / "evil"
-    shutil.copytree(tiny_encoder, folder)
+        load_encoder(str(folder), classes=("a", "b"))
     (folder / "model.safetensors").unlink()
-    marker = tmp_path / "ran"
-
-    class Evil:
-        def __reduce__(self) -> tuple[Any, ...]:
-            return (marker.write_text, ("ran",))
-
-    torch.save({"weights": Evil()}, folder / "pytorch_model.bin")
+    marker = with_evil_pickle(folder)
     with pytest.raises(EncoderError, match="could not be loaded"):
         load_encoder(str(folder), classes=("a", "b"))
     assert not marker.exists()
