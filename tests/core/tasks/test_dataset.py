@@ -1,12 +1,17 @@
-"""Rows in memory: pairs, triplets built from them, and the content hash."""
+"""Rows of a task: pairs, triplets built from them, the content hash, and the file of a run."""
 
 from __future__ import annotations
 
 import hashlib
 import random
+from pathlib import Path
 
+import pytest
+
+from core.errors import TaskError
 from core.tasks import TaskData
-from core.tasks.dataset import Split, Triplet
+from core.tasks.dataset import Split, Triplet, read_data, write_data
+from core.tasks.rows import Rows, write_rows
 from tests.cases import each
 
 SINGLE = Split(("a", "naïve 猫", 'one "two"'), (0, 1, 0))
@@ -18,11 +23,9 @@ def task(train: Split, classes: tuple[str, ...] = ("no", "yes")) -> TaskData:
 
 
 class TestSplit:
-    def test_the_encoder_reads_texts_or_pairs(self) -> None:
+    def test_the_encoder_reads_texts_or_pairs_and_each_row_is_shown_on_one_line(self) -> None:
         assert SINGLE.inputs == SINGLE.texts
         assert PAIRS.inputs == (("a", "x"), ("b", "y"), ("c", "z"))
-
-    def test_each_row_is_shown_on_one_line(self) -> None:
         assert SINGLE.display_texts == SINGLE.texts
         assert PAIRS.display_texts == ("a ↔ x", "b ↔ y", "c ↔ z")
 
@@ -43,6 +46,23 @@ class TestContentHash:
         other = Split(PAIRS.texts, PAIRS.labels, ("x", "y", "changed"))
         hashes = {task(split).content_hash for split in (PAIRS, other, Split(PAIRS.texts, PAIRS.labels))}
         assert len(hashes) == 3
+
+
+class TestFile:
+    @each("train", [SINGLE, PAIRS])
+    def test_every_row_comes_back_in_its_place(self, tmp_path: Path, train: Split) -> None:
+        # The order of classes belongs to the run and is not alphabetical.
+        data = task(train, ("b", "a", "never seen, and 「more」"))
+        write_data(tmp_path / "rows" / "kept.parquet", data)
+        assert read_data(tmp_path / "rows" / "kept.parquet", data.content_hash) == data
+
+    def test_other_rows_and_other_files_are_refused(self, tmp_path: Path) -> None:
+        write_data(tmp_path / "kept.parquet", task(SINGLE))
+        with pytest.raises(TaskError, match="does not hold the rows of this run"):
+            read_data(tmp_path / "kept.parquet", task(PAIRS).content_hash)
+        write_rows(tmp_path / "kept.parquet", Rows(("x",), ("a",)), {})
+        with pytest.raises(TaskError, match="has no rows of a run"):
+            read_data(tmp_path / "kept.parquet", task(SINGLE).content_hash)
 
 
 NLI = ("contradiction", "entailment", "neutral")
@@ -68,17 +88,13 @@ class TestTriplets:
             assert (triplet.premise, triplet.contradiction, NO) in rows
         assert len({t.entailment for t in found}) == len({t.contradiction for t in found}) == len(found)
 
-    def test_the_labels_may_be_written_in_capitals(self) -> None:
-        assert len(nli(("p", "a", 1), ("p", "b", 0), classes=("Contradiction", "ENTAILMENT"))) == 1
+    def test_labels_may_be_written_in_capitals_and_other_labels_give_none(self) -> None:
+        rows = ("p", "a", 1), ("p", "b", 0)
+        assert len(nli(*rows, classes=("Contradiction", "ENTAILMENT"))) == 1
+        for classes in (("no", "yes", "maybe"), ("entailment", "not_entailment", "neutral")):
+            assert nli(*rows, classes=classes) == ()
 
-    @each("classes", [("no", "yes", "maybe"), ("entailment", "not_entailment", "neutral")])
-    def test_other_labels_give_none(self, classes: tuple[str, ...]) -> None:
-        assert nli(("p", "a", 1), ("p", "b", 0), classes=classes) == ()
-
-    def test_single_texts_give_none(self) -> None:
+    def test_single_texts_and_rows_of_other_splits_give_none(self) -> None:
         assert task(SINGLE, ("contradiction", "entailment")).triplets == ()
-
-    def test_validation_and_test_rows_give_none(self) -> None:
         held_out = Split(("p", "p"), (YES, NO), ("a", "b"))
-        data = TaskData("nli", NLI, Split(("q",), (MAYBE,), ("c",)), held_out, held_out)
-        assert data.triplets == ()
+        assert TaskData("nli", NLI, Split(("q",), (MAYBE,), ("c",)), held_out, held_out).triplets == ()
