@@ -14,16 +14,13 @@ from core.messages import Message
 from core.tasks.files.delimited import Dialect, find_dialect, records
 from core.tasks.files.tables import Table, open_table
 from tests.cases import each
+from tests.core.tasks.files.test_tables import fields
 
 Rows = list[tuple[str, ...]]
 
 
 def opened(text: str, name: str = "rows.csv", **options: Any) -> Table:
     return open_table(text.encode(), name, ReadingConfig(**options))
-
-
-def fields(table: Table) -> Rows:
-    return [() if isinstance(row, Message) else row for _, row in table.records()]
 
 
 def dialect_of(text: str, **options: Any) -> Dialect:

@@ -21,6 +21,7 @@ from core.tasks.files.tables import open_table
 from core.tasks.load import usable_rows
 from core.tasks.rows import Rows
 from tests.cases import each
+from tests.core.tasks.files.test_tables import check_sentence
 
 HEADER = b"text,label\n"
 TRAIN = "text,label\na,x\nb,y\n,x\nb,y\nc,x\n=SUM(1),y\n"
@@ -44,11 +45,7 @@ def combined(raw: bytes | str, name: str = "rows.csv", **options: Any) -> Combin
 def refusal(raw: bytes | str, name: str = "rows.csv", **options: Any) -> str:
     with pytest.raises((TaskError, ConfigError)) as caught:
         read(raw, name, **options)
-    message = str(caught.value)
-    assert message.isprintable()
-    assert message.endswith(".")
-    assert len(message) < 400
-    return message
+    return check_sentence(str(caught.value))
 
 
 def pairs(rows: Rows) -> list[tuple[str, str]]:
@@ -69,10 +66,12 @@ def one_problem(raw: bytes | str, name: str = "rows.csv", **options: Any) -> tup
 
 
 class TestRows:
-    def test_rows_keep_their_lines(self) -> None:
+    def test_rows_keep_their_lines_and_scores_their_digits(self) -> None:
         reading = read('id,text,label\n1, a film ,1\n2,"another\none", 0\n')
         assert reading.rows == Rows(("a film", "another\none"), ("1", "0"))
         assert (reading.lines, reading.problems, reading.counts) == ((2, 3), (), {})
+        reading = read("text_a,text_b,score\na,b,4.00\nc,d,0.2\n")
+        assert reading.rows == Rows(("a", "c"), ("4.00", "0.2"), ("b", "d"), None, "similarity")
 
     def test_the_mapping_is_full_and_reads_the_same_again(self) -> None:
         raw = "premise;hypothesis;gold_label;set\nüber a;b;x;Train\nc;für d;y;dev\n".encode("cp1252")
@@ -82,10 +81,6 @@ class TestRows:
         assert reading.source.mapping == ReadingConfig(**columns, **dialect)
         assert reading.rows == Rows(("über a", "c"), ("x", "y"), ("b", "für d"), ("train", "validation"))
         assert read(raw, **reading.source.mapping.model_dump()) == reading
-
-    def test_scores_stay_as_they_are_written(self) -> None:
-        reading = read("text_a,text_b,score\na,b,4.00\nc,d,0.2\n")
-        assert reading.rows == Rows(("a", "c"), ("4.00", "0.2"), ("b", "d"), None, "similarity")
 
     def test_usual_names_of_splits_are_understood(self) -> None:
         names = ["train", "TRN", "validation", "Dev", "test", " Eval "]
@@ -107,9 +102,8 @@ class TestRows:
             csv.writer(text, delimiter="\t" if name.endswith("tsv") else ",").writerows([names, *rows])
             text.detach()
         reading = read(out.getvalue(), name)
-        assert reading.rows == Rows(
-            tuple(text for text, _, _ in rows), ("1", "0", "1"), None, ("train", "test", "train")
-        )
+        texts, _, splits = zip(*rows, strict=True)
+        assert reading.rows == Rows(texts, ("1", "0", "1"), None, splits)
         assert reading.lines == ((1, 2, 3) if name.endswith(("parquet", "jsonl")) else (2, 3, 4))
 
 
@@ -118,14 +112,8 @@ class TestProblems:
         ("raw", "expected"),
         [
             (HEADER + b"a,x\nb\nc,y\n", ("fields", 3, "Line 3 has 1 field, but there are 2 columns.")),
-            (
-                HEADER + b'a,x\n"b"c,x\n"d, d",y\n"e, e",y\n',
-                ("fields", 3, "Line 3 has a misplaced quotation mark."),
-            ),
-            (
-                b"text_a,text_b,label\na,b,x\nc, ,y\n",
-                ("empty_text", 3, "Line 3 has an empty 'text_b'."),
-            ),
+            (HEADER + b'a,x\n"b"c,x\n"d, d",y\n"e, e",y\n', ("fields", 3, "Line 3 has a misplaced quotation mark.")),
+            (b"text_a,text_b,label\na,b,x\nc, ,y\n", ("empty_text", 3, "Line 3 has an empty 'text_b'.")),
             (
                 HEADER + b"a,x\n" + b"b" * 20_001 + b",y\n",
                 ("long_text", 3, f"Line 3 has a text of more than 20,000 characters: '{'b' * 59}…."),
@@ -249,9 +237,7 @@ class TestTwoFiles:
         assert ["".join(text[0] for text in rows.texts) for rows in together.dropping(kinds)] == [train, test]
 
     def test_a_file_of_which_nothing_is_left_is_named(self) -> None:
-        together = combine_readings(
-            [read("text,label\na,x\nb,y\n", "train.csv"), read("text,label\na,x\n", "test.csv")]
-        )
+        together = combine_readings([read(HEADER + b"a,x\nb,y\n", "train.csv"), read(HEADER + b"a,x\n", "test.csv")])
         with pytest.raises(TaskError, match=r"'test.csv' has no rows left after dropping these"):
             together.dropping(["duplicate"])
         with pytest.raises(ConfigError, match="drop = 'typo' cannot be used: choose from fields, "):
@@ -311,10 +297,7 @@ class TestRefusals:
         ("raw", "part"),
         [
             (HEADER, "has columns but no rows"),
-            (
-                HEADER + b",x\n,y\nb,\n",
-                "no usable row: of 3, 2 are rows without a text (line 2 has an empty 'text').",
-            ),
+            (HEADER + b",x\n,y\nb,\n", "no usable row: of 3, 2 are rows without a text (line 2 has an empty 'text')."),
             (b"id,stars\n1,5\n2,4\n", "'rows.csv': No text column was found (columns: 'id, stars')"),
             (HEADER + b'"so, fine",x\n' * 200 + b'"never closed,x\n' + b"a,x\n" * 100, "line 202 has a quotation mark"),
         ],
@@ -324,9 +307,5 @@ class TestRefusals:
 
     def test_a_test_file_without_the_split_column_is_named(self) -> None:
         train = read("text,label,split\na,x,train\nb,y,validation\n", "train.csv")
-        with pytest.raises(ConfigError) as caught:
+        with pytest.raises(ConfigError, match=r"'test.csv': split = 'split' cannot be used: the file has"):
             read(HEADER + b"a,x\n", "test.csv", **train.source.mapping.model_dump())
-        assert (caught.value.field, caught.value.value) == ("split", "split")
-        assert str(caught.value).startswith(
-            "'test.csv': split = 'split' cannot be used: the file has the columns 'text, "
-        )
