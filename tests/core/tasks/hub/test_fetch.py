@@ -20,7 +20,13 @@ from core.tasks.hub.registry import HUB_SETS, HubRequest, request_of
 from tests.hub_server import OPINIONS, HubServer, add_tiny_sets, card, csv_file, opinions, parquet_file
 
 ROOT = Path(__file__).resolve().parents[4]
-TINY = {"repository": "acme/tiny", "text": "text", "label": "label", "validation": "validation", "test": "test"}
+
+
+def asked(name: str, **more: Any) -> dict[str, Any]:
+    return {"repository": f"acme/{name}", "text": "text", "label": "label"} | more
+
+
+TINY = asked("tiny", validation="validation", test="test")
 TWO = {"repository": "acme/two", "text": "sentence", "label": "topic"}
 
 # Reads a request per line, downloads them one after the other, and prints a line with the result of each.
@@ -76,6 +82,12 @@ class Client:
         assert answers is not None, "the process of the clients ended"
         return list(json.loads(answers.removeprefix("ANSWERS")))
 
+    def add(self, name: str, columns: Mapping[str, list[Any]], group: int = 1000) -> dict[str, Any]:
+        """Add a data set with a training file to the Hub, and return the request that fetches it."""
+        data = parquet_file(columns, classes={"label": OPINIONS} if "label" in columns else None, group=group)
+        self.hub.add("dataset", f"acme/{name}", {"train.parquet": data})
+        return asked(name)
+
     def refusal(self, request: Mapping[str, Any]) -> str:
         [answer] = self.fetch(request)
         assert answer.get("kind") == "TaskError", answer
@@ -123,19 +135,16 @@ def rows_of(answer: Mapping[str, Any], split: str) -> list[tuple[str, str]]:
 
 
 class TestFetching:
-    def test_every_row_of_three_splits_arrives_with_the_name_of_its_label(self, client: Client) -> None:
-        [answer] = client.fetch(TINY)
-        assert rows_of(answer, "train") == named(opinions(60))
-        assert rows_of(answer, "validation") == named(opinions(12, 60))
-        assert rows_of(answer, "test") == named(opinions(20, 72))
-        assert (answer["seconds"], answer["kind"], answer["note"]) == (None, "classes", "")
-
-    def test_the_source_names_repository_commit_and_rows(self, client: Client) -> None:
+    def test_every_row_of_three_splits_arrives_with_the_name_of_its_label_and_the_source(self, client: Client) -> None:
         repo = client.hub.repo("dataset", "acme/tiny")
         assert repo is not None
         commit = repo.commit("main")
         assert commit is not None
         [answer] = client.fetch(TINY)
+        assert rows_of(answer, "train") == named(opinions(60))
+        assert rows_of(answer, "validation") == named(opinions(12, 60))
+        assert rows_of(answer, "test") == named(opinions(20, 72))
+        assert (answer["seconds"], answer["kind"], answer["note"]) == (None, "classes", "")
         assert answer["source"] == (
             f"acme/tiny from the Hugging Face Hub, revision {commit[:7]}; 60 train, 12 validation, 20 test"
         )
@@ -168,7 +177,7 @@ class TestFetching:
             for split, start in (("train", 0), ("validation", 12))
         }
         client.hub.add("dataset", "acme/parts", files)
-        client.fetch({"repository": "acme/parts", "text": "text", "label": "label"})
+        client.fetch(asked("parts"))
         assert client.hub.bytes_of("train-00000") > 0
         assert client.hub.bytes_of("validation-00000") == 0
 
@@ -180,32 +189,16 @@ class TestFetching:
         assert answer["source"].startswith("acme/two, two from the Hugging Face Hub, revision ")
 
     def test_a_script_is_not_run_and_the_hubs_conversion_is_read(self, client: Client) -> None:
-        [answer] = client.fetch({"repository": "acme/script", "text": "text", "label": "label", "test": "test"})
+        [answer] = client.fetch(asked("script", test="test"))
         assert rows_of(answer, "train") == named(opinions(24))
         assert rows_of(answer, "test") == named(opinions(6, 24))
         assert "of its Parquet conversion; 24 train, 6 test" in answer["source"]
         assert not [request for request in client.hub.served if request.path.endswith("script.py")]
 
-    def test_pairs_with_scores(self, client: Client) -> None:
-        columns = {
-            "a": ["A cat sits.", "A dog runs.", "It rains.", "Nobody knows."],
-            "b": ["A cat is sitting.", "A car stops.", "Rain falls.", "It is hidden."],
-            "score": [5.0, 0.25, 3.8, -1.0],
-        }
-        client.hub.add("dataset", "acme/alike", {"train.parquet": parquet_file(columns)})
-        [answer] = client.fetch(
-            {"repository": "acme/alike", "text": "a", "text_b": "b", "label": "score", "kind": "similarity"}
-        )
-        assert answer["texts"] == columns["a"][:3]
-        assert answer["seconds"] == columns["b"][:3]
-        assert answer["labels"] == ["5", "0.25", "3.8"]
-        assert (answer["kind"], answer["note"]) == ("similarity", "left out: 1 with no label")
-
     def test_rows_that_cannot_be_used_are_left_out_and_counted(self, client: Client) -> None:
         texts = ["fine", "hidden", "  ", "missing", "x" * 21, " padded ", None]
-        columns = {"text": texts, "label": [0, -1, 0, None, 1, 1, 1]}
-        client.hub.add("dataset", "acme/holes", {"train.parquet": parquet_file(columns, classes={"label": OPINIONS})})
-        [answer] = client.fetch({"repository": "acme/holes", "text": "text", "label": "label"}, SCL_MAX_TEXT_CHARS="20")
+        request = client.add("holes", {"text": texts, "label": [0, -1, 0, None, 1, 1, 1]})
+        [answer] = client.fetch(request, SCL_MAX_TEXT_CHARS="20")
         assert rows_of(answer, "train") == [("fine", "negative"), ("padded", "positive")]
         assert answer["note"] == "left out: 2 with no label, 2 with an empty text, 1 with more than 20 characters"
 
@@ -213,9 +206,7 @@ class TestFetching:
         described = b"---\ndataset_info:\n  splits:\n  - name: train\n    num_examples: 60\n---\n"
         data = parquet_file(opinions(60), classes={"label": OPINIONS})
         client.hub.add("dataset", "acme/counted", {"README.md": described, "data/train-0.parquet": data})
-        [all_rows, some] = client.fetch(
-            *({"repository": "acme/counted", "text": "text", "label": "label", "max_rows": most} for most in (100, 20))
-        )
+        [all_rows, some] = client.fetch(asked("counted", max_rows=100), asked("counted", max_rows=20))
         assert all_rows["reported"][-1][:2] == [60, 60]
         assert some["reported"][-1][:2] == [20, 20]
 
@@ -234,8 +225,7 @@ class TestLimit:
     def test_a_large_split_is_downloaded_in_part(self, client: Client) -> None:
         files = wordy_files(count=6, rows=2000)
         client.hub.add("dataset", "acme/large", files)
-        asked = {"repository": "acme/large", "text": "text", "label": "label", "max_rows": 60}
-        first, again = client.fetch(asked, asked, whole_bytes=1000)
+        first, again = client.fetch(*[asked("large", max_rows=60)] * 2, whole_bytes=1000)
         size = sum(map(len, files.values()))
         read = rows_of(first, "train")
         assert len(read) == len(set(read)) == 60
@@ -246,7 +236,7 @@ class TestLimit:
 
     def test_a_large_split_that_is_wanted_whole_is_whole(self, client: Client) -> None:
         client.hub.add("dataset", "acme/wanted", wordy_files(count=2, rows=40))
-        [answer] = client.fetch({"repository": "acme/wanted", "text": "text", "label": "label"}, whole_bytes=1000)
+        [answer] = client.fetch(asked("wanted"), whole_bytes=1000)
         assert len(set(rows_of(answer, "train"))) == 80
         assert answer["note"] == ""
 
@@ -256,10 +246,7 @@ class TestLimit:
             "text": [f"{i} {rng.random()} {rng.random()} {rng.random()}" for i in range(20_000)],
             "label": [int(i >= 10_000) for i in range(20_000)],
         }
-        data = parquet_file(columns, classes={"label": OPINIONS}, group=500)
-        client.hub.add("dataset", "acme/sorted", {"train.parquet": data})
-        asked = {"repository": "acme/sorted", "text": "text", "label": "label", "max_rows": 200}
-        [answer] = client.fetch(asked, whole_bytes=1000)
+        [answer] = client.fetch(client.add("sorted", columns, group=500) | {"max_rows": 200}, whole_bytes=1000)
         counts = Counter(label for _, label in rows_of(answer, "train"))
         assert counts.total() == 200
         assert min(counts[name] for name in OPINIONS) >= 20
@@ -267,8 +254,7 @@ class TestLimit:
     def test_a_large_file_that_shows_one_label_only_is_refused(self, client: Client) -> None:
         rows = [(f"text {i} {'x' * 200}", "ab"[i >= 3000]) for i in range(6000)]
         client.hub.add("dataset", "acme/lines", {"train.csv": csv_file(("text", "label"), *rows)})
-        asked = {"repository": "acme/lines", "text": "text", "label": "label", "max_rows": 20}
-        [answer] = client.fetch(asked, whole_bytes=1000)
+        [answer] = client.fetch(asked("lines", max_rows=20), whole_bytes=1000)
         assert "The first 20 rows of the split 'train' all have the label 'a'" in answer["error"]
 
     def test_nothing_is_sampled_where_the_settings_refuse_it(self, client: Client) -> None:
@@ -292,26 +278,27 @@ def wordy_files(count: int, rows: int) -> dict[str, bytes]:
 
 class TestRefusals:
     def test_each_is_one_sentence_that_says_what_exists(self, client: Client) -> None:
-        asked = {
-            "Data set 'acme/none' does not exist on the Hub, or is private: check the name, or set HF_TOKEN.": TINY
-            | {"repository": "acme/none"},
-            "Data set 'acme/tiny' has no revision 'v9': leave it empty, or give a branch, tag or commit.": TINY
-            | {"revision": "v9"},
-            "Data set 'acme/tiny' has no split 'dev': choose train, validation, test.": TINY | {"validation": "dev"},
-            "Data set 'acme/tiny' has no column 'review': choose text, label.": TINY | {"text": "review"},
-            "Data set 'acme/two' has no column 'text': choose sentence, topic.": TWO
-            | {"config": "one", "text": "text"},
+        refused = {
+            "Data set 'acme/none' does not exist on the Hub, or is private: check the name, or set HF_TOKEN.": asked(
+                "none"
+            ),
+            "Data set 'acme/tiny' has no revision 'v9': leave it empty, or give a branch, tag or commit.": asked(
+                "tiny", revision="v9"
+            ),
+            "Data set 'acme/tiny' has no split 'dev': choose train, validation, test.": asked("tiny", validation="dev"),
+            "Data set 'acme/tiny' has no column 'review': choose text, label.": asked("tiny", text="review"),
+            "Data set 'acme/two' has no column 'text': choose sentence, topic.": asked("two", config="one"),
             "Data set 'acme/two' has several configurations: choose one of one, two.": TWO,
-            "Data set 'acme/two' has no configuration 'three': choose one, two.": TWO | {"config": "three"},
-            "Data set 'acme/script' has no configuration 'en': choose default.": TINY
-            | {"repository": "acme/script", "config": "en"},
-            "Data set 'acme/gated' requires an account: accept its terms on the Hub, then set HF_TOKEN.": TINY
-            | {"repository": "acme/gated"},
+            "Data set 'acme/two' has no configuration 'three': choose one, two.": asked("two", config="three"),
+            "Data set 'acme/script' has no configuration 'en': choose default.": asked("script", config="en"),
+            "Data set 'acme/gated' requires an account: accept its terms on the Hub, then set HF_TOKEN.": asked(
+                "gated"
+            ),
             "Data set 'acme/old' holds a script or unsupported files, and the Hub has no Parquet files of it: "
-            "choose another repository of the same data.": TINY | {"repository": "acme/old"},
+            "choose another repository of the same data.": asked("old"),
         }
-        answers = client.fetch(*asked.values())
-        assert [answer.get("error") for answer in answers] == list(asked)
+        answers = client.fetch(*refused.values())
+        assert [answer.get("error") for answer in answers] == list(refused)
         assert {answer["kind"] for answer in answers} == {"TaskError"}
 
     def test_an_account_that_has_not_accepted_the_terms(self, new_client: Callable[..., Client]) -> None:
@@ -319,31 +306,22 @@ class TestRefusals:
         assert "requires an account" in message
 
     def test_a_split_without_labels(self, client: Client) -> None:
-        columns = {"text": ["a", "b", "c"], "label": [-1, -1, -1]}
-        client.hub.add("dataset", "acme/blind", {"train.parquet": parquet_file(columns)})
-        assert client.refusal({"repository": "acme/blind", "text": "text", "label": "label"}) == (
+        assert client.refusal(client.add("blind", {"text": ["a", "b", "c"], "label": [-1, -1, -1]})) == (
             "None of the 3 rows of the split 'train' can be used; 3 of them have no label: choose another split or "
             "other columns."
         )
 
     def test_columns_that_hold_something_else(self, client: Client) -> None:
-        columns = {"text": ["a", "b"], "number": [1, 2], "tags": [["x"], ["y"]]}
-        client.hub.add("dataset", "acme/kinds", {"train.parquet": parquet_file(columns)})
-        base = {"repository": "acme/kinds"}
-        no_text, no_label, no_score = client.fetch(
-            base | {"text": "number", "label": "text"},
-            base | {"text": "text", "label": "tags"},
-            base | {"text": "text", "text_b": "text ", "label": "tags", "kind": "similarity"},
-        )
+        request = client.add("kinds", {"text": ["a", "b"], "number": [1, 2], "tags": [["x"], ["y"]]})
+        no_text, no_label = client.fetch(request | {"text": "number", "label": "text"}, request | {"label": "tags"})
         assert no_text["error"] == (
             "Column 'number' of 'acme/kinds' holds whole numbers, not text: choose another column."
         )
-        assert no_label["error"] == ("Column 'tags' of 'acme/kinds' holds lists: choose the column with the labels.")
-        assert no_score["error"] == "Data set 'acme/kinds' has no column 'text ': choose text, number, tags."
+        assert no_label["error"] == "Column 'tags' of 'acme/kinds' holds lists: choose the column with the labels."
 
     def test_a_damaged_file(self, client: Client) -> None:
         client.hub.add("dataset", "acme/broken", {"train.parquet": b"PAR1 and nothing else PAR1"})
-        message = client.refusal({"repository": "acme/broken", "text": "text", "label": "label"})
+        message = client.refusal(asked("broken"))
         assert message.startswith("Data set 'acme/broken' cannot be read (")
         assert message.endswith("): choose another.")
 
@@ -393,7 +371,9 @@ class TestOneClick:
         for request, answer in zip(requests, answers, strict=True):
             assert "error" not in answer, answer["error"]
             assert Counter(answer["splits"]) == dict.fromkeys(request.wanted, 4)
-            assert (answer["seconds"] is not None) == (request.text_b is not None)
+            assert answer["texts"] == [f"text {i}" for i in range(4)] * len(request.wanted)
+            assert answer["seconds"] == (request.text_b and [f"second {i}" for i in range(4)] * len(request.wanted))
+            assert answer["kind"] == request.kind
             if request.label_names:
                 assert set(answer["labels"]) == set(list(request.label_names.values())[:2])
 

@@ -24,11 +24,8 @@ def test_the_hubs_names_for_converted_files(path: str, config: str, split: str) 
     match = CONVERTED.fullmatch(path)
     assert match is not None
     assert (match["config"], match["split"] or match["old"]) == (config, split)
-
-
-@each("path", [".gitattributes", "default/train/index.duckdb", "train.parquet", "a/b/c/d.parquet"])
-def test_other_files_are_not_taken_for_converted_ones(path: str) -> None:
-    assert CONVERTED.fullmatch(path) is None
+    for other in (".gitattributes", "default/train/index.duckdb", "train.parquet", "a/b/c/d.parquet"):
+        assert CONVERTED.fullmatch(other) is None
 
 
 REQUEST = HubRequest(repository="acme/tiny", text="text", label="label", max_rows=10)
@@ -40,20 +37,15 @@ def reported(error: Exception) -> str:
     return str(raised.value)
 
 
-def test_a_full_disk_is_named() -> None:
+def test_full_disks_lost_connections_and_unknown_errors_are_one_sentence() -> None:
     assert reported(OSError(errno.ENOSPC, "No space left on device")) == (
         "Data set 'acme/tiny' cannot be downloaded because the disk is full: free some space, or set HF_HOME to "
         "another disk."
     )
 
-
-def test_a_lost_connection_is_known_below_another_error() -> None:
-    error = ValueError("outer")
-    error.__cause__ = ConnectionResetError("reset by peer")
-    assert "the Hub cannot be reached" in reported(error)
-
-
-def test_an_unknown_error_is_named_on_one_line() -> None:
+    below = ValueError("outer")
+    below.__cause__ = ConnectionResetError("reset by peer")
+    assert "the Hub cannot be reached" in reported(below)
     assert reported(ValueError("first line.\nsecond line")) == (
         "Data set 'acme/tiny' cannot be read (ValueError: first line): choose another."
     )
