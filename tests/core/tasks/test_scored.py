@@ -42,17 +42,18 @@ def parts(data: TaskData) -> list[dict[str, float]]:
     return [scores_of(split) for split in (data.train, data.validation, data.test)]
 
 
-def test_each_pair_is_in_one_split_with_its_score_scaled_to_1() -> None:
-    found = parts(split_rows(rows(), "sts"))
+def test_each_pair_is_in_one_split_with_its_score_scaled_to_1_and_labelled_with_a_fifth_of_the_scale() -> None:
+    data = split_rows(rows(), "sts")
+    found = parts(data)
     assert [len(part) for part in found] == [56, 24, 20]
     together = {text: score for part in found for text, score in part.items()}
     assert len(together) == COUNT
     for second, score in zip(rows().seconds or (), rows().labels, strict=True):
         assert together[second] == pytest.approx((float(score) - 1) / 4)
-
-
-def test_pairs_with_the_same_first_text_share_a_split() -> None:
-    data = split_rows(rows(), "sts")
+    assert data.classes == ("1–1.8", "1.8–2.6", "2.6–3.4", "3.4–4.2", "4.2–5")
+    for label, scaled in zip(data.train.labels, data.train.scores or (), strict=True):
+        assert label / LEVELS <= scaled <= (label + 1) / LEVELS
+    # Pairs with the same first text share a split.
     firsts = [set(split.texts[::2]) for split in (data.train, data.validation, data.test)]
     assert sum(map(len, firsts)) == COUNT // 2
 
@@ -62,13 +63,6 @@ def test_given_splits_are_kept() -> None:
     data = split_rows(rows(tuple(given)), "sts", TaskConfig(validation_size=20))
     assert [len(part) for part in parts(data)] == [60, 10, 10]
     assert set(scores_of(data.test)) == {f"second {i}" for i in range(90, 100)}
-
-
-def test_rows_are_labelled_with_a_fifth_of_the_scale() -> None:
-    data = split_rows(rows(), "sts")
-    assert data.classes == ("1–1.8", "1.8–2.6", "2.6–3.4", "3.4–4.2", "4.2–5")
-    for label, score in zip(data.train.labels, data.train.scores or (), strict=True):
-        assert label / LEVELS <= score <= (label + 1) / LEVELS
 
 
 def test_a_few_shot_sample_takes_whole_pairs() -> None:
