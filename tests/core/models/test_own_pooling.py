@@ -29,11 +29,8 @@ def files(folder: Path, modules: Any = (TRANSFORMER, POOLING), settings: Any = N
     return str(folder)
 
 
-def test_the_bundled_encoder_takes_the_mean() -> None:
+def test_the_bundled_encoder_takes_the_mean_and_a_plain_language_model_cls(tiny_encoder: Path) -> None:
     assert own_pooling(BUNDLED) == known_pooling(BUNDLED) == "mean"
-
-
-def test_a_plain_language_model_takes_cls(tiny_encoder: Path) -> None:
     assert own_pooling(str(tiny_encoder)) == "cls"
 
 

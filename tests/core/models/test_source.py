@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -82,14 +81,13 @@ def with_evil_pickle(folder: Path) -> Path:
 
 class TestShape:
     def test_it_is_read_from_the_config_file(self, tmp_path: Path) -> None:
-        shape = read_shape(written(tmp_path / "config.json", BERT), "tiny")
-        assert shape == EncoderShape("bert", hidden_size=16, blocks=2, feed_forward=32, positions=64, vocabulary=30)
-
-    def test_distilberts_names_are_understood(self, tmp_path: Path) -> None:
-        config = {"model_type": "distilbert", "dim": 16, "n_layers": 2, "hidden_dim": 32}
-        config |= {"max_position_embeddings": 64, "vocab_size": 30}
-        shape = read_shape(written(tmp_path / "config.json", config), "tiny")
-        assert (shape.hidden_size, shape.blocks, shape.feed_forward) == (16, 2, 32)
+        names = {"model_type": "distilbert", "dim": 16, "n_layers": 2, "hidden_dim": 32}
+        distilbert = names | {"max_position_embeddings": 64, "vocab_size": 30}
+        # The first positions of RoBERTa are kept for padding.
+        roberta = BERT | {"model_type": "roberta", "max_position_embeddings": 66, "pad_token_id": 1}
+        for config in (BERT, distilbert, roberta):
+            shape = read_shape(written(tmp_path / "config.json", config), "tiny")
+            assert shape == EncoderShape(str(config["model_type"]), 16, 2, 32, positions=64, vocabulary=30)
 
     def test_of_a_folder_and_its_weights(self, tiny_encoder: Path) -> None:
         from safetensors import safe_open
@@ -101,10 +99,6 @@ class TestShape:
         matrices += sum(n for name, n in sizes.items() if "layer.0.attention.self" in name and "weight" in name)
         assert shape.block_parameters == matrices
         assert shape.parameters == pytest.approx(sum(sizes.values()), rel=0.15)
-
-    def test_positions_that_roberta_keeps_for_padding_are_no_room_for_tokens(self, tmp_path: Path) -> None:
-        config = BERT | {"model_type": "roberta", "max_position_embeddings": 514, "pad_token_id": 1}
-        assert read_shape(written(tmp_path / "config.json", config), "tiny").positions == 512
 
     @each("model_type", ["gpt2", None, ["bert"]])
     def test_an_unsupported_type_is_answered_with_those_that_are(self, tmp_path: Path, model_type: object) -> None:
@@ -137,40 +131,30 @@ class TestShape:
             encoder_shape(str(tmp_path))
 
 
-class TestVerify:
-    def published(self, folder: Path) -> dict[str, str]:
-        return {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in folder.iterdir() if file.is_file()}
-
-    def test_a_changed_file_is_named(self, tiny_encoder: Path, tmp_path: Path) -> None:
-        copy = Path(shutil.copytree(tiny_encoder, tmp_path / "copy"))
-        published = self.published(copy)
-        raw = bytearray((copy / "model.safetensors").read_bytes())
-        raw[-1] ^= 1
-        (copy / "model.safetensors").write_bytes(raw)
-        with pytest.raises(EncoderError, match=r"model\.safetensors has the SHA-256") as caught:
-            verify(copy, published)
-        check_sentence(caught.value)
-
-    def test_a_missing_file_is_named(self, tmp_path: Path) -> None:
-        with pytest.raises(EncoderError, match=r"model\.safetensors cannot be read"):
-            verify(tmp_path, {"model.safetensors": "0" * 64})
+def test_a_missing_or_changed_file_is_named(tmp_path: Path) -> None:
+    published = {"model.safetensors": hashlib.sha256(b"weights").hexdigest()}
+    with pytest.raises(EncoderError, match=r"model\.safetensors cannot be read"):
+        verify(tmp_path, published)
+    (tmp_path / "model.safetensors").write_bytes(b"weights")
+    verify(tmp_path, published)
+    (tmp_path / "model.safetensors").write_bytes(b"weight_")
+    with pytest.raises(EncoderError, match=r"model\.safetensors has the SHA-256") as caught:
+        verify(tmp_path, published)
+    check_sentence(caught.value)
 
 
-class TestBundled:
-    def test_it_is_found_and_verified_without_a_network(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(source, "hub_answers", lambda: pytest.fail("the Hub was asked"))
-        folder = encoder_folder(BUNDLED)
-        assert all((folder / name).is_file() for name in BUNDLED_SHA256)
-        assert encoder_shape(BUNDLED).hidden_size == 384
-        assert EncoderConfig().id == BUNDLED
+def test_the_bundled_encoder_is_found_and_verified_without_a_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(source, "hub_answers", lambda: pytest.fail("the Hub was asked"))
+    folder = encoder_folder(BUNDLED)
+    assert all((folder / name).is_file() for name in BUNDLED_SHA256)
+    assert encoder_shape(BUNDLED).hidden_size == 384
+    assert EncoderConfig().id == BUNDLED
 
 
 class TestLocal:
-    def test_a_folder_is_taken_as_it_is(self, tiny_encoder: Path) -> None:
+    def test_a_folder_is_taken_as_it_is(self, tiny_encoder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert encoder_folder(str(tiny_encoder)) == tiny_encoder
         assert has_safe_weights(tiny_encoder)
-
-    def test_a_folder_in_the_home_folder_is_found(self, tiny_encoder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("HOME", str(tiny_encoder.parent))
         assert encoder_folder(f"~/{tiny_encoder.name}") == tiny_encoder
 
@@ -253,6 +237,7 @@ def asked(address: str, tmp_path: Path, function: str, name: str) -> dict[str, s
     return answer
 
 
+NO_HUB = "http://127.0.0.1:1"
 # Responses to every request.
 TROUBLES: dict[str, Callable[[_Handler], None]] = {
     "gated": lambda handler: handler._error(HTTPStatus.FORBIDDEN, "GatedRepo"),
@@ -263,12 +248,14 @@ TROUBLES: dict[str, Callable[[_Handler], None]] = {
 
 
 class TestHub:
-    def test_the_shape_costs_one_small_file(self, hub: HubServer, tmp_path: Path) -> None:
+    def test_the_shape_costs_one_small_file_and_that_alone_is_no_encoder(self, hub: HubServer, tmp_path: Path) -> None:
         answer = asked(hub.endpoint, tmp_path, "encoder_shape", "tests/tiny")
         assert "hidden_size=16" in answer["found"]
         assert fetched(hub) == ["config.json"]
+        answer = asked(NO_HUB, tmp_path, "encoder_folder", "tests/tiny")
+        assert "is not on this machine and the Hub cannot be reached" in answer.get("refused", str(answer))
 
-    def test_safe_weights_are_fetched_and_neither_pickles_nor_code(
+    def test_safe_weights_are_fetched_once_and_neither_pickles_nor_code(
         self, hub: HubServer, tiny_encoder: Path, tmp_path: Path
     ) -> None:
         folder = Path(asked(hub.endpoint, tmp_path, "encoder_folder", "tests/tiny")["found"])
@@ -276,6 +263,8 @@ class TestHub:
         assert {f.name for f in folder.iterdir()} == expected
         assert (folder / "model.safetensors").read_bytes() == (tiny_encoder / "model.safetensors").read_bytes()
         assert sorted(fetched(hub)) == sorted(expected)
+        assert asked(NO_HUB, tmp_path, "encoder_folder", "tests/tiny") == {"found": str(folder)}
+        assert "hidden_size=16" in asked(NO_HUB, tmp_path, "encoder_shape", "tests/tiny")["found"]
 
     def test_an_old_encoder_has_its_bin_file_fetched(self, hub: HubServer, tmp_path: Path) -> None:
         folder = Path(asked(hub.endpoint, tmp_path, "encoder_folder", "tests/old")["found"])
@@ -286,15 +275,10 @@ class TestHub:
         assert "is of the type 'gpt2'" in asked(hub.endpoint, tmp_path, "encoder_folder", "tests/gpt")["refused"]
         assert fetched(hub) == ["config.json"]
 
-    def test_what_was_fetched_once_is_found_without_a_network(self, hub: HubServer, tmp_path: Path) -> None:
-        first = asked(hub.endpoint, tmp_path, "encoder_folder", "tests/tiny")
-        assert asked("http://127.0.0.1:1", tmp_path, "encoder_folder", "tests/tiny") == first
-        assert "hidden_size=16" in asked("http://127.0.0.1:1", tmp_path, "encoder_shape", "tests/tiny")["found"]
-
     def test_a_tokenizer_costs_the_small_files_once(self, hub: HubServer, tiny_encoder: Path, tmp_path: Path) -> None:
         first = asked(hub.endpoint, tmp_path, "tokenizer_folder", "tests/tiny")
         assert sorted(fetched(hub)) == sorted(file.name for file in tiny_encoder.glob("*.json"))
-        assert asked("http://127.0.0.1:1", tmp_path, "tokenizer_folder", "tests/tiny") == first
+        assert asked(NO_HUB, tmp_path, "tokenizer_folder", "tests/tiny") == first
 
     def test_its_own_pooling_costs_two_small_files_once(self, hub: HubServer, tmp_path: Path) -> None:
         modules = b'[{"path": "1_Pooling", "type": "sentence_transformers.models.Pooling"}]'
@@ -302,13 +286,8 @@ class TestHub:
         hub.add("model", "tests/tiny", {"modules.json": modules, "1_Pooling/config.json": pooling})
         assert asked(hub.endpoint, tmp_path, "own_pooling", "tests/tiny") == {"found": "mean"}
         assert fetched(hub) == ["modules.json", "1_Pooling/config.json"]
-        assert asked("http://127.0.0.1:1", tmp_path, "own_pooling", "tests/tiny") == {"found": "mean"}
+        assert asked(NO_HUB, tmp_path, "own_pooling", "tests/tiny") == {"found": "mean"}
         assert asked(hub.endpoint, tmp_path, "own_pooling", "tests/old") == {"found": "cls"}
-
-    def test_a_config_file_alone_is_no_encoder_without_a_network(self, hub: HubServer, tmp_path: Path) -> None:
-        asked(hub.endpoint, tmp_path, "encoder_shape", "tests/tiny")
-        answer = asked("http://127.0.0.1:1", tmp_path, "encoder_folder", "tests/tiny")
-        assert "is not on this machine and the Hub cannot be reached" in answer.get("refused", str(answer))
 
     def test_an_unknown_name_is_refused(self, hub: HubServer, tmp_path: Path) -> None:
         answer = asked(hub.endpoint, tmp_path, "encoder_shape", "tests/nothing")
