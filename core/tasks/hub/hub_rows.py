@@ -11,8 +11,6 @@ from core.messages import N_, Message, Text
 from core.settings import settings
 from core.tasks.hub.registry import HubRequest
 
-# Reasons to leave out a row, as part of a sentence.
-NO_LABEL, EMPTY = Message("no label"), Message("an empty text")
 NO_SCORES = N_("Column {column} of {repository} holds {values}: choose the column with the scores.")
 NO_LABELS = N_("Column {column} of {repository} holds {values}: choose the column with the labels.")
 # Contents of a column, by the type name of its values.
@@ -23,6 +21,9 @@ VALUES = {
     "float": N_("numbers"),
     "bytes": N_("bytes"),
 }
+# Reasons to leave out a row, as part of a sentence.
+TOO_LONG = N_("more than {most:,} characters")
+NO_LABEL, EMPTY = Message("no label"), Message("an empty text")
 
 
 class Row(NamedTuple):
@@ -55,7 +56,7 @@ class RowReader:
         if not all(texts):
             return EMPTY
         if any(len(text) > self._limits.max_text_chars for text in texts):
-            return Message("more than {most:,} characters", most=self._limits.max_text_chars)
+            return Message(TOO_LONG, most=self._limits.max_text_chars)
         return Row(texts[0], texts[1] if asked.text_b is not None else None, label)
 
     def _text(self, value: Any, column: str) -> str:

@@ -9,7 +9,7 @@ import pytest
 from core.config.fields import build
 from core.errors import TaskError
 from core.messages import Message
-from core.tasks.hub.hub_rows import EMPTY, NO_LABEL, RowReader
+from core.tasks.hub.hub_rows import EMPTY, NO_LABEL, TOO_LONG, RowReader
 from core.tasks.hub.registry import HubRequest
 from tests.cases import each
 
@@ -72,7 +72,7 @@ def test_a_column_of_texts_is_no_label() -> None:
     [
         ({"t": " ", "s": "y", "l": 1}, EMPTY),
         ({"t": "x", "s": None, "l": 1}, EMPTY),
-        ({"t": "x", "s": "y" * 11, "l": 1}, Message("more than {most:,} characters", most=10)),
+        ({"t": "x", "s": "y" * 11, "l": 1}, Message(TOO_LONG, most=10)),
         ({"t": "", "s": "y" * 11, "l": -1}, NO_LABEL),
     ],
 )
