@@ -176,13 +176,9 @@ def join_rows(parts: Sequence[Rows], names: Sequence[str]) -> Rows:
     train, test = parts
     name = quote_value(names[1])
     if (train.seconds is None) != (test.seconds is None):
-        if train.seconds is None:
-            raise TaskError(
-                "{file} has a second text, but the training file has none: give both the same columns.", file=name
-            )
-        raise TaskError(
-            "{file} has no second text, but the training file has one: give both the same columns.", file=name
-        )
+        more = N_("{file} has a second text, but the training file has none: give both the same columns.")
+        fewer = N_("{file} has no second text, but the training file has one: give both the same columns.")
+        raise TaskError(more if train.seconds is None else fewer, file=name)
     if train.kind != test.kind:
         raise TaskError(
             "{file} has another kind of label than the training file: give both the same columns.", file=name
@@ -299,13 +295,8 @@ def _split_scored(
             )
         validation, train = _divide_pairs(train, count)
     elif validation_size is not None:
-        validation = _take_pairs(validation, _pair_order(validation, SPLIT_SEED)[: validation_size // 2])
+        validation = _take_pairs(validation, _order(validation, SPLIT_SEED)[: validation_size // 2])
     return TaskData(name, classes, train, validation, test)
-
-
-def _pair_order(split: Split, seed: int) -> list[int]:
-    """Return the stratified order of a split's pairs, numbered from 0."""
-    return stratified_order(split.labels[::2], seed, text_groups(split.texts[::2]))
 
 
 def _take_pairs(split: Split, pairs: Sequence[int]) -> Split:
@@ -442,8 +433,10 @@ def _sampled_pairs(config: TaskConfig, seed: int, data: TaskData) -> TaskData:
             "{rows:,} training texts are left, two for each pair; give 4 to {rows:,}.",
             rows=len(data.train),
         )
-    return replace(data, train=_take_pairs(data.train, _pair_order(data.train, seed)[: config.train_size // 2]))
+    return replace(data, train=_take_pairs(data.train, _order(data.train, seed)[: config.train_size // 2]))
 
 
 def _order(split: Split, seed: int) -> list[int]:
-    return stratified_order(split.labels, seed, text_groups(split.texts))
+    """Return the stratified order of a split's rows, or of its pairs if they have scores."""
+    step = 1 if split.scores is None else 2
+    return stratified_order(split.labels[::step], seed, text_groups(split.texts[::step]))
