@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import copy
-from typing import Any
+from pathlib import Path
 
 import torch
-from tokenizers import Tokenizer as Words
-from tokenizers import models, pre_tokenizers, processors
-from transformers import AutoModelForSequenceClassification, PreTrainedTokenizerFast
+from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from core.encoders.model import Encoder, Tokenizer
-from core.encoders.packing import Tokens
+from core.encoders.packing import Tokens, pack
 from tests.cases import each
 from tests.core.encoders.test_model import CONFIGS, TEXTS, made
 from tests.core.encoders.test_taps import close
@@ -46,28 +44,11 @@ def test_families_without_token_types_read_a_pair_all_the_same(model_type: str) 
     torch.testing.assert_close(encoder.pooled(PAIRS), encoder.pooled([Tokens(p.ids) for p in PAIRS]), atol=0, rtol=0)
 
 
-def tokenizer_of_pairs() -> Any:
-    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *"abcdefgh"]
-    tokenizer = Words(models.WordLevel({word: i for i, word in enumerate(words)}, unk_token="[UNK]"))
-    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
-    tokenizer.post_processor = processors.TemplateProcessing(
-        single="[CLS] $A [SEP]",
-        pair="[CLS] $A [SEP] $B:1 [SEP]:1",
-        special_tokens=[("[CLS]", 2), ("[SEP]", 3)],
-    )
-    return PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer,
-        model_input_names=["input_ids", "token_type_ids"],
-        pad_token="[PAD]",
-        unk_token="[UNK]",
-        cls_token="[CLS]",
-        sep_token="[SEP]",
-    )
-
-
-def test_pairs_and_single_texts_are_tokenised_side_by_side() -> None:
-    tokenizer = Tokenizer(tokenizer_of_pairs(), 8)
-    found = tokenizer([("a b", "c"), "a b", ("a b c d e", "f g"), ("a b", "c")])
+def test_pairs_and_single_texts_are_tokenised_side_by_side(tiny_encoder: Path) -> None:
+    names = ["input_ids", "token_type_ids"]
+    tokenizer = Tokenizer(AutoTokenizer.from_pretrained(tiny_encoder, model_input_names=names), 8)
+    pair = ("lovely bright", "warm")
+    found = tokenizer([pair, "lovely bright", ("lovely bright warm clever funny", "tender dull"), pair])
     assert found == [
         Tokens((2, 4, 5, 3, 6, 3), (0, 0, 0, 0, 1, 1)),
         Tokens((2, 4, 5, 3)),
@@ -77,8 +58,6 @@ def test_pairs_and_single_texts_are_tokenised_side_by_side() -> None:
 
 
 def test_types_lie_where_their_tokens_lie() -> None:
-    from core.encoders.packing import pack
-
     batch = pack([*PAIRS, *TEXTS], padding_id=0)
     for i, text in enumerate([*PAIRS, *TEXTS]):
         places = batch.places[i][batch.real[i]]

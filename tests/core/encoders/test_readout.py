@@ -45,10 +45,12 @@ def test_random_rows_match_the_loop(heads: int | None, k: int) -> None:
     assert found.view_mask.tolist() == view_mask
 
 
-def test_of_many_equal_tokens_the_first_are_chosen() -> None:
-    attention = torch.full((1, 300), 1 / 300)
+def test_of_many_equal_tokens_the_first_are_chosen_without_gradient() -> None:
+    attention = torch.full((1, 300), 1 / 300, requires_grad=True)
     none = torch.zeros(1, 300, dtype=torch.bool)
-    assert topk_token_views(attention, ~none, none, 50).indices.tolist() == [list(range(50))]
+    found = topk_token_views(attention, ~none, none, 50)
+    assert found.indices.tolist() == [list(range(50))]
+    assert not any(tensor.requires_grad for tensor in found)
 
 
 def test_a_row_without_words_is_masked_and_finite() -> None:
@@ -57,13 +59,6 @@ def test_a_row_without_words_is_masked_and_finite() -> None:
     found = topk_token_views(attention, mask, torch.ones(2, 4), 2)
     assert not found.view_mask.any()
     assert not found.indices.any()
-
-
-def test_the_choice_has_no_gradient() -> None:
-    attention = torch.rand(2, 5, requires_grad=True)
-    none = torch.zeros(2, 5)
-    found = topk_token_views(attention, 1 - none, none, 2)
-    assert not any(tensor.requires_grad for tensor in found)
 
 
 @each(
