@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-import io
-import json
 import random
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
-from pyarrow import parquet
 
 from core.config import ReadingConfig
 from core.errors import PlaygroundError
 from core.tasks.files.reading import CombinedFiles, combine_readings, read_file
 from tests.core.tasks.files.test_reading import unusable
-from tests.core.tasks.files.test_tables import check_sentence
+from tests.core.tasks.files.test_tables import KINDS, check_sentence, written
 
 FILES_PER_DAMAGE = 30
 FILE_MAX_S = 5
-KINDS = ["csv", "tsv", "jsonl", "parquet"]
 WORDS = {
     "english": ["good", "film,", "it's", 'a "classic"', "dull;", "the", "end.", "=)", "1,000", "http://a.b/c?d=e"],
     "german": ["schöne", "Größe", "über", "Straße", "für", "nicht", "“gut”", "€5"],
@@ -37,21 +32,7 @@ def made(rng: random.Random, kind: str, rows: int = 40) -> bytes:
     """Return an undamaged file of one of the four formats."""
     language = rng.choice(list(WORDS))
     texts = [" ".join(rng.choices(WORDS[language], k=rng.randint(1, 12))) for _ in range(rows)]
-    return written(kind, texts, [rng.choice(["good", "bad", "0", "1"]) for _ in range(rows)])
-
-
-def written(kind: str, texts: list[str], labels: list[str]) -> bytes:
-    if kind == "parquet":
-        out = io.BytesIO()
-        parquet.write_table(pa.table({"text": texts, "label": labels}), out)
-        return out.getvalue()
-    if kind == "jsonl":
-        rows = zip(texts, labels, strict=True)
-        return "".join(json.dumps({"text": t, "label": y}, ensure_ascii=False) + "\n" for t, y in rows).encode()
-    if kind == "tsv":
-        return "".join(f"{t}\t{y}\n" for t, y in zip(["text", *texts], ["label", *labels], strict=True)).encode()
-    quoted = ['"' + text.replace('"', '""') + '"' for text in texts]
-    return "".join(f"{t},{y}\r\n" for t, y in zip(["text", *quoted], ["label", *labels], strict=True)).encode()
+    return written(kind, {"text": texts, "label": [rng.choice(["good", "bad", "0", "1"]) for _ in range(rows)]})
 
 
 def truncated(rng: random.Random, kind: str) -> bytes:
@@ -93,7 +74,7 @@ def huge_cells(rng: random.Random, kind: str) -> bytes:
     texts, labels = ["short"] * 5 + [huge[:size]] + ["text"] * 5, ["x", "y"] * 5 + ["x"]
     if rng.random() < 0.5:
         texts, labels = labels, texts
-    return written(kind, texts, labels)
+    return written(kind, {"text": texts, "label": labels})
 
 
 def odd_json(rng: random.Random, kind: str) -> bytes:

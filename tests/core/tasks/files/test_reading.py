@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import random
 from collections import Counter
 from typing import Any
 
-import pyarrow as pa
 import pytest
-from pyarrow import parquet
 
 from core.config import ReadingConfig
 from core.errors import ConfigError, TaskError
@@ -21,7 +18,7 @@ from core.tasks.files.tables import open_table
 from core.tasks.load import usable_rows
 from core.tasks.rows import Rows
 from tests.cases import each
-from tests.core.tasks.files.test_tables import check_sentence
+from tests.core.tasks.files.test_tables import KINDS, check_sentence, written
 
 HEADER = b"text,label\n"
 TRAIN = "text,label\na,x\nb,y\n,x\nb,y\nc,x\n=SUM(1),y\n"
@@ -88,23 +85,12 @@ class TestRows:
         expected = ("train", "train", "validation", "validation", "test", "test")
         assert read("text,label,split\n" + rows).rows.splits == expected
 
-    @each("name", ["rows.csv", "rows.tsv", "rows.jsonl", "rows.parquet"])
-    def test_the_formats_give_the_same_rows(self, name: str) -> None:
-        rows = [("a film", 1, "train"), ('no\tfilm, 猫 "x"', 0, "test"), ("=)", 1, "train")]
-        names = ("text", "label", "split")
-        out = io.BytesIO()
-        if name.endswith("parquet"):
-            parquet.write_table(pa.table(dict(zip(names, zip(*rows, strict=True), strict=True))), out)
-        elif name.endswith("jsonl"):
-            out.write("".join(json.dumps(dict(zip(names, row, strict=True))) + "\n" for row in rows).encode())
-        else:
-            text = io.TextIOWrapper(out, "utf-8", newline="")
-            csv.writer(text, delimiter="\t" if name.endswith("tsv") else ",").writerows([names, *rows])
-            text.detach()
-        reading = read(out.getvalue(), name)
-        texts, _, splits = zip(*rows, strict=True)
+    @each("kind", KINDS)
+    def test_the_formats_give_the_same_rows(self, kind: str) -> None:
+        texts, splits = ("a film", 'no\tfilm, 猫 "x"', "=)"), ("train", "test", "train")
+        reading = read(written(kind, {"text": texts, "label": (1, 0, 1), "split": splits}), f"rows.{kind}")
         assert reading.rows == Rows(texts, ("1", "0", "1"), None, splits)
-        assert reading.lines == ((1, 2, 3) if name.endswith(("parquet", "jsonl")) else (2, 3, 4))
+        assert reading.lines == ((1, 2, 3) if kind in ("parquet", "jsonl") else (2, 3, 4))
 
 
 class TestProblems:
@@ -146,9 +132,8 @@ class TestProblems:
             "Line 2 is not a JSON object.",
             "Line 3 has an empty 'label'.",
         ]
-        out = io.BytesIO()
-        parquet.write_table(pa.table({"text": ["a", None, "c"], "label": [0, 1, 1]}), out)
-        assert str(read(out.getvalue(), "rows.parquet").problems[0].message) == "Row 2 has an empty 'text'."
+        raw = written("parquet", {"text": ["a", None, "c"], "label": [0, 1, 1]})
+        assert str(read(raw, "rows.parquet").problems[0].message) == "Row 2 has an empty 'text'."
 
     @each("seed", range(20))
     def test_a_slow_loop_finds_the_same(self, seed: int) -> None:

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import bz2
+import csv
 import gzip
+import io
 import json
 import lzma
 import os
 import time
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 from core.config import ReadingConfig
 from core.errors import TaskError
@@ -22,6 +27,7 @@ from core.tasks.files.tables import Table, named_columns, open_table
 from tests.cases import each
 
 HEADER = b"text,label\n"
+KINDS = ["csv", "tsv", "jsonl", "parquet"]
 
 
 def opened(raw: bytes, name: str = "rows.csv", **options: Any) -> Table:
@@ -30,6 +36,21 @@ def opened(raw: bytes, name: str = "rows.csv", **options: Any) -> Table:
 
 def fields(table: Table) -> list[tuple[str, ...]]:
     return [() if isinstance(row, Message) else row for _, row in table.records()]
+
+
+def written(kind: str, columns: Mapping[str, Sequence[Any]]) -> bytes:
+    """Return a file of one of the KINDS, in UTF-8."""
+    if kind == "parquet":
+        content = io.BytesIO()
+        parquet.write_table(pa.table(dict(columns)), content)
+        return content.getvalue()
+    rows = list(zip(*columns.values(), strict=True))
+    if kind == "jsonl":
+        records = (dict(zip(columns, row, strict=True)) for row in rows)
+        return "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records).encode()
+    text = io.StringIO(newline="")
+    csv.writer(text, delimiter="\t" if kind == "tsv" else ",").writerows([columns, *rows])
+    return text.getvalue().encode()
 
 
 def check_sentence(message: str) -> str:
