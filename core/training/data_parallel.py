@@ -9,7 +9,7 @@ that of one process with the same batch.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
@@ -53,10 +53,6 @@ class Ranks:
         self.rank, self.count = int(self._state.process_index), int(self._state.num_processes)
         self.device = torch.device(self._state.device)
 
-    @property
-    def leads(self) -> bool:
-        return self.rank == 0
-
     def lead(self, turns: Sequence[tuple[str, float]] | None) -> None:
         """Send the knob turns of the next step to the other processes, or None to end the run."""
         with _plain_errors():
@@ -74,12 +70,12 @@ class Ranks:
         """Return start and end of this process's texts in a batch of `size`. Shards differ by at most one text."""
         return size * self.rank // self.count, size * (self.rank + 1) // self.count
 
-    def gather_outputs(self, own: Outputs, size: int) -> Outputs:
-        """Gather the outputs of all processes for a batch of `size` texts, detached; equal on every process."""
-        return combine_outputs(lambda part: self._gather(part, size), own)
+    def gather(self, own: Tensor, size: int) -> Tensor:
+        """Gather [P, b, …] from every process and concatenate to [P, B, …], detached; equal on every process.
 
-    def _gather(self, own: Tensor, size: int) -> Tensor:
-        """Gather [P, b, …] from every process and concatenate to [P, B, …]."""
+        Args:
+            size: B, the number of texts in the batch.
+        """
         largest = -(-size // self.count)
         padded = own.detach().new_zeros(own.shape[0], largest, *own.shape[2:])
         padded[:, : own.shape[1]] = own.detach()
@@ -91,13 +87,6 @@ class Ranks:
         bounds = [size * rank // self.count for rank in range(self.count + 1)]
         trimmed = [part[:, : end - start] for part, start, end in zip(parts, bounds, bounds[1:], strict=False)]
         return torch.cat(trimmed, 1).to(own.dtype)
-
-    def sum_gradients(self, parameters: Iterable[Parameter]) -> None:
-        """Sum the gradients over processes. A parameter that has no gradient on any process still has none."""
-        wanted = list(parameters)
-        summed = self.sum_tensors([parameter.grad for parameter in wanted], wanted)
-        for parameter, gradient in zip(wanted, summed, strict=True):
-            parameter.grad = gradient
 
     def sum_tensors(self, tensors: Sequence[Tensor | None], like: Sequence[Tensor]) -> list[Tensor | None]:
         """Sum tensors over processes in one transfer. None counts as 0; the sum is None if every process has None.
@@ -153,9 +142,18 @@ class ShardedBatch:
 
     def encode(self) -> Outputs:
         """Return the vectors of the whole batch, as leaves that collect gradients."""
-        with _own_draws(self._ranks.rank):
-            self._own = self._cache.encode() if self._cache else self._run(self._start, self._end)
-        whole = self._ranks.gather_outputs(self._own, self._size)
+        # Each process draws different dropout masks, and all continue with equal random states.
+        before = random_states()
+        digest = hashlib.sha256(before["random/cpu"].numpy().tobytes()).digest()
+        torch.manual_seed(int.from_bytes(digest[:SEED_BYTES]) + self._ranks.rank)
+        seeded = random_states()
+        self._own = self._cache.encode() if self._cache else self._run(self._start, self._end)
+        after = random_states()
+        restore_random_states(before)
+        # The states advance only if random numbers were drawn. Without dropout, later draws are those of one process.
+        if any(not torch.equal(after[name], state) for name, state in seeded.items()):
+            torch.rand(())
+        whole = combine_outputs(lambda part: self._ranks.gather(part, self._size), self._own)
         self._leaves = [vectors.requires_grad_() for vectors in whole.vectors]
         return whole
 
@@ -169,35 +167,17 @@ class ShardedBatch:
         of_encoder = [parameter for parameter in parameters if parameter.grad is None]
         gradients = [None if leaf.grad is None else leaf.grad[:, self._start : self._end] for leaf in self._leaves]
         if self._cache is not None:
-            self._cache.take(gradients)
-            self._cache.backward(shared, first=self._start)
+            self._cache.backward(shared, self._start, gradients)
         else:
             if shared is not None:
                 shared.add(self._own.vectors, slice(self._start, self._end))
             propagate(self._own.vectors, gradients)
-        self._ranks.sum_gradients(of_encoder)
+        summed = self._ranks.sum_tensors([parameter.grad for parameter in of_encoder], of_encoder)
+        for parameter, gradient in zip(of_encoder, summed, strict=True):
+            parameter.grad = gradient
         if shared is not None:
-            shared.sum_over(self._ranks.sum_tensors)
-
-
-@contextmanager
-def _own_draws(rank: int) -> Iterator[None]:
-    """Draw different dropout masks on each process inside the context, and restore equal random states afterwards.
-
-    The restored states advance only if random numbers were drawn. Without dropout, later draws are those of a run with
-    one process.
-    """
-    before = random_states()
-    digest = hashlib.sha256(before["random/cpu"].numpy().tobytes()).digest()
-    torch.manual_seed(int.from_bytes(digest[:SEED_BYTES]) + rank)
-    seeded = random_states()
-    try:
-        yield
-    finally:
-        after = random_states()
-        restore_random_states(before)
-        if any(not torch.equal(after[name], state) for name, state in seeded.items()):
-            torch.rand(())
+            for key, sums in shared.sums.items():
+                shared.sums[key] = self._ranks.sum_tensors(sums, shared.weights)
 
 
 @contextmanager

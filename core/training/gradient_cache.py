@@ -45,25 +45,27 @@ class GradientCache:
         self._leaves = [vectors.requires_grad_() for vectors in whole.vectors]
         return whole
 
-    def take(self, gradients: Sequence[Tensor | None]) -> None:
-        """Set the gradients of the leaves, for a loss that was computed from gathered copies of them."""
-        for leaf, gradient in zip(self._leaves, gradients, strict=True):
-            leaf.grad = gradient
-
-    def backward(self, shared: SharedGradients | None = None, first: int = 0) -> None:
+    def backward(
+        self,
+        shared: SharedGradients | None = None,
+        first: int = 0,
+        gradients: Sequence[Tensor | None] | None = None,
+    ) -> None:
         """Propagate the gradients of the leaves into the encoder, one micro-batch at a time.
 
         Args:
             shared: adds up the gradient of each term over the micro-batches.
             first: index of the first text within the whole batch.
+            gradients: those of the leaves, for a loss that was computed from gathered copies of them.
         """
+        whole = [leaf.grad for leaf in self._leaves] if gradients is None else gradients
         before = random_states()
         for (start, end), state in zip(self._spans, self._states, strict=True):
             restore_random_states(state)
             vectors = self._run(start, end).vectors
             if shared is not None:
                 shared.add(vectors, slice(first + start, first + end))
-            propagate(vectors, [None if leaf.grad is None else leaf.grad[:, start:end] for leaf in self._leaves])
+            propagate(vectors, [None if one is None else one[:, start:end] for one in whole])
         restore_random_states(before)
 
 

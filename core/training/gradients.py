@@ -7,7 +7,7 @@ the trainable weights of the highest block that every term reaches.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -36,8 +36,8 @@ class SharedGradients:
             asked: gradient of each term on each output of the encoder, [P, B, ...]; None for an output that it does not
                 read.
         """
-        self._block, self._weights, self._asked = block, list(weights), asked
-        self._sums: dict[str, list[Tensor | None]] = {key: [None] * len(weights) for key in asked}
+        self._block, self.weights, self._asked = block, list(weights), asked
+        self.sums: dict[str, list[Tensor | None]] = {key: [None] * len(weights) for key in asked}
 
     def add(self, vectors: Sequence[Tensor], texts: slice = slice(None)) -> None:
         """Propagate the terms' gradients on the outputs of some texts of the batch into the block.
@@ -55,26 +55,21 @@ class SharedGradients:
             if not pairs:
                 continue
             outputs, given = zip(*pairs, strict=True)
-            found = torch.autograd.grad(outputs, self._weights, given, retain_graph=True, allow_unused=True)
-            sums = self._sums[key]
+            found = torch.autograd.grad(outputs, self.weights, given, retain_graph=True, allow_unused=True)
+            sums = self.sums[key]
             for place, gradient in enumerate(found):
                 before = sums[place]
                 if gradient is not None:
                     sums[place] = gradient if before is None else before + gradient
-
-    def sum_over(self, summed: Callable[[Sequence[Tensor | None], Sequence[Tensor]], list[Tensor | None]]) -> None:
-        """Sum the gradients over processes with the function `summed`."""
-        for key, sums in self._sums.items():
-            self._sums[key] = summed(sums, self._weights)
 
     def measures(self) -> dict[str, Tensor]:
         """Return the norm of each term's gradient, the cosine of the first two, and the block.
 
         The cosine is NaN if one of the norms is 0.
         """
-        norms = {key: _product(sums, sums).sqrt() for key, sums in self._sums.items()}
-        first, second = list(self._sums)[:2]
-        cosine = _product(self._sums[first], self._sums[second]) / norms[first] / norms[second]
+        norms = {key: _product(sums, sums).sqrt() for key, sums in self.sums.items()}
+        first, second = list(self.sums)[:2]
+        cosine = _product(self.sums[first], self.sums[second]) / norms[first] / norms[second]
         return {
             **{OfTerm.SHARED_GRADIENT.of(key): norm for key, norm in norms.items()},
             SHARED_COSINE: cosine,

@@ -40,13 +40,13 @@ def main(drafts: Path, out: Path) -> None:
         config, data = prepare(parse_config(draft), gpu=False, bfloat16=False)
         gradients = first_gradients(config, data, ranks)
         folder = Checkpoints(out.with_name(f"weights-{number}"))
-        if not ranks.leads:
+        if ranks.rank > 0:
             follow(config, data, ranks, checkpoints=folder)
             continue
         save_file(gradients, out.with_name(f"gradients-{number}.safetensors"))
         events = train(config, data, checkpoints=folder, ranks=ranks)
         found.append([dict(event.values) for event in events if isinstance(event, Step)])
-    if ranks.leads:
+    if ranks.rank == 0:
         out.write_text(json.dumps(found))
     ranks.leave()
 
