@@ -117,7 +117,13 @@ class TrainedModel:
 
 def load_learned(path: Path, encoder: nn.Module) -> None:
     """Load a finished run's weights into a freshly loaded encoder. Raises: TrainingError."""
-    restore_weights(encoder, read_tensors(path), ignored=PROJECTIONS)
+    restore_weights(encoder, without_projections(read_tensors(path)))
+
+
+def without_projections(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return the weights among the tensors of a file, without those of projection heads."""
+    heads = WEIGHT + PROJECTIONS
+    return {name: one for name, one in tensors.items() if name.startswith(WEIGHT) and not name.startswith(heads)}
 
 
 def read_tensors(path: Path, sentence: str = UNUSABLE) -> dict[str, Tensor]:
@@ -154,14 +160,13 @@ def weights_of(encoder: nn.Module, names: Collection[str]) -> dict[str, Tensor]:
     return {f"{WEIGHT}{name}": parameter.detach().contiguous() for name, parameter in parameters if name in names}
 
 
-def restore_weights(encoder: nn.Module, tensors: Mapping[str, Tensor], ignored: str | None = None) -> set[str]:
-    """Restore a checkpoint's weights, except those whose name begins with `ignored`, and return their names.
+def restore_weights(encoder: nn.Module, tensors: Mapping[str, Tensor]) -> set[str]:
+    """Restore a checkpoint's weights, and return their names.
 
     Raises: TrainingError for weights of another encoder.
     """
     parameters = {plain_name(name): parameter for name, parameter in encoder.named_parameters()}
     names = {name.removeprefix(WEIGHT) for name in tensors if name.startswith(WEIGHT)}
-    names = {name for name in names if ignored is None or not name.startswith(ignored)}
     try:
         with torch.no_grad():
             for name in names:

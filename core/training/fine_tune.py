@@ -9,12 +9,9 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
 from pathlib import Path
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from core.config import RunConfig
@@ -23,15 +20,12 @@ from core.errors import StaleAttemptError, TrainingError
 from core.events import Checkpointed, Event, Finished, Notice
 from core.messages import N_, _
 from core.tasks import TaskData
-from core.training.checkpoints import PROJECTIONS, WEIGHT, Checkpoints, TrainedModel, read_tensors, restore_weights
+from core.training.checkpoints import Checkpoints, TrainedModel, read_tensors, restore_weights, without_projections
 from core.training.data_parallel import Ranks
 from core.training.encode import encode, encoder_autocast, load_encoder_of
 from core.training.loop import Controls, train
 from core.training.untrained import VectorCache
 from core.weight_files import snapshot_path, snapshot_steps
-
-Predictions = NDArray[np.int64]
-Predict = Callable[[Mapping[str, Tensor]], Predictions]
 
 LARGEST = torch.finfo(torch.float16).max
 
@@ -91,7 +85,7 @@ def _store_weights(
     return Checkpointed(config.steps)
 
 
-def halve_weights(checkpoints: Checkpoints, config: RunConfig, data: TaskData, trained: TrainedModel) -> Iterator[str]:
+def halve_weights(checkpoints: Checkpoints, config: RunConfig, data: TaskData, trained: TrainedModel) -> list[str]:
     """Save a finished run's last weights and snapshots in float16, file by file.
 
     A file keeps full precision if any prediction on the validation split would change. Both predictions are computed at
@@ -100,13 +94,30 @@ def halve_weights(checkpoints: Checkpoints, config: RunConfig, data: TaskData, t
 
     Args:
         trained: the last weights, which are not on disk yet, with the encoder that predicts.
-    Yields: one sentence for each file that keeps full precision.
+    Returns: one sentence for each file that keeps full precision.
     Raises: TrainingError for weights that cannot be read or written; EncoderError if the encoder cannot be loaded.
     """
     machine = trained.encoder.model.device
-    autocast = encoder_autocast(config.precision, machine)
-    predict = partial(_predictions, trained.encoder, trained.tokenizer, data, autocast)
-    yield from _write_weights(checkpoints, checkpoints.path, config.steps, trained.weights, predict)
+    autocast, notes = encoder_autocast(config.precision, machine), list[str]()
+
+    def write(encoder: Encoder, tokenizer: Tokenizer, path: Path, step: int, full: Mapping[str, Tensor]) -> None:
+        def predictions(tensors: Mapping[str, Tensor]) -> Tensor:
+            restore_weights(encoder, tensors)
+            return encode(encoder, tokenizer, data.validation.inputs, autocast=autocast).logits.argmax(1)
+
+        half = to_half(full)
+        same = torch.equal(predictions(half), predictions(full))
+        checkpoints.write(path, step, half if same else full)
+        if not same:
+            notes.append(
+                _(
+                    "The weights of step {step} stay in full precision, because half precision would change "
+                    "predictions.",
+                    step=step,
+                )
+            )
+
+    write(trained.encoder, trained.tokenizer, checkpoints.path, config.steps, trained.weights)
     folder = checkpoints.folder
     files = {step: snapshot_path(folder, step) for step in snapshot_steps(folder) if step > 0}  # step 0 holds one layer
     if files:
@@ -115,15 +126,11 @@ def halve_weights(checkpoints: Checkpoints, config: RunConfig, data: TaskData, t
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(config.seed)
             encoder, tokenizer = load_encoder_of(config.encoder, data.classes)
-        predict = partial(_predictions, encoder.to(machine), tokenizer, data, autocast)
+        encoder.to(machine)
         for step, path in files.items():
             tensors = read_tensors(path, N_("The weights in {file} cannot be read ({problem})."))
-            weights = {
-                name: tensor
-                for name, tensor in tensors.items()
-                if name.startswith(WEIGHT) and not name.startswith(WEIGHT + PROJECTIONS)
-            }
-            yield from _write_weights(checkpoints, path, step, weights, predict)
+            write(encoder, tokenizer, path, step, without_projections(tensors))
+    return notes
 
 
 def to_half(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -135,26 +142,3 @@ def to_half(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
         if low >= -LARGEST and high <= LARGEST:
             found[name] = tensor.half()
     return found
-
-
-def _write_weights(
-    checkpoints: Checkpoints, path: Path, step: int, full: Mapping[str, Tensor], predict: Predict
-) -> Iterator[str]:
-    half = to_half(full)
-    if np.array_equal(predict(half), predict(full)):
-        checkpoints.write(path, step, half)
-    else:
-        checkpoints.write(path, step, full)
-        yield _(
-            "The weights of step {step} stay in full precision, because half precision would change predictions.",
-            step=step,
-        )
-
-
-def _predictions(
-    encoder: Encoder, tokenizer: Tokenizer, data: TaskData, autocast: torch.autocast, tensors: Mapping[str, Tensor]
-) -> Predictions:
-    restore_weights(encoder, tensors)
-    found = encode(encoder, tokenizer, data.validation.inputs, autocast=autocast)
-    predicted: Predictions = found.logits.argmax(1).cpu().numpy()
-    return predicted
