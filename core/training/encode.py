@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -98,24 +98,14 @@ def encode(
                 found = encoder.encode([tokens[i] for i in batch], taps)
                 pooled_batches.append(found.pooled[last])
                 logit_batches.append(encoder.logits(found.pooled[last]))
-                rows |= _rows(found.attention, batch, [len(tokens[i].ids) for i in batch], wanted)
+                if found.attention:  # [B, L, heads, T]
+                    stacked = torch.stack([found.attention[layer] for layer in every], 1).half().cpu().numpy()
+                    for place, i in enumerate(batch):
+                        if i in wanted:
+                            rows[i] = np.ascontiguousarray(stacked[place, :, :, : len(tokens[i].ids)])
     finally:
         for module, mode in training.items():
             module.training = mode
     back = torch.tensor(order).argsort().to(pooled_batches[0].device)
     attention = np.concatenate([rows[i] for i in attended], axis=-1) if attended else None
     return Encodings(torch.cat(pooled_batches)[back], torch.cat(logit_batches)[back], attention)
-
-
-def _rows(
-    layers: Mapping[int, Tensor], batch: Sequence[int], lengths: Sequence[int], wanted: Collection[int]
-) -> dict[int, Attention]:
-    """Return the attention [L, heads, T] of the requested texts of a batch, each as long as its text."""
-    if not layers:
-        return {}
-    stacked = torch.stack([layers[layer] for layer in sorted(layers)], 1).half().cpu().numpy()  # [B, L, heads, T]
-    return {
-        number: np.ascontiguousarray(stacked[place, :, :, :length])
-        for place, (number, length) in enumerate(zip(batch, lengths, strict=True))
-        if number in wanted
-    }

@@ -29,7 +29,7 @@ from core.training.data_parallel import Ranks, ShardedBatch
 from core.training.gradient_cache import GradientCache
 from core.training.outputs import Outputs, combine_outputs, outputs_of
 from core.training.row_cache import RowCache
-from core.views.cutmix import CutTexts, cutmix
+from core.views.cutmix import cutmix
 from core.views.embedding import Embedded
 
 FLOAT_BYTES = 4
@@ -103,7 +103,7 @@ class Passes:
         self._plan, self._encoder, self._machine, self._micro_batch = plan, encoder, machine, micro_batch
         self.inputs = StepInputs(data, encoder, tokenizer, plan.passes, seed=seed, translations=translations)
         self._ranks = ranks
-        self._taps = Taps(plan.layers, plan.tokens)
+        self._seed, self._taps = seed, Taps(plan.layers, plan.tokens)
         self._start = frozen
         self.kept_outputs: RowCache[Outputs] | None = None
         self.kept_states: RowCache[Tensor] | None = None
@@ -136,7 +136,8 @@ class Passes:
         mixed = {}
         for number, wanted in enumerate(self._plan.passes):
             if wanted.cutmix:
-                tokens[number], *how = self.inputs.cut(tokens[number], wanted.cutmix, step)
+                rng = row_generator(self._seed, step, 0, stream("cutmix"))
+                tokens[number], *how = cutmix(tokens[number], self._encoder.special_ids, wanted.cutmix, rng)
                 mixed[number] = Mixed(*(torch.tensor(values, device=labels.device) for values in how))
         gradients = {}
         for number, wanted in enumerate(self._plan.passes):
@@ -155,7 +156,11 @@ class Passes:
         The caller must call its `backward` after that of the loss.
         """
         if self.kept_outputs is not None:
-            return self._from_kept_outputs(self.kept_outputs.items(step, batch.rows)), None
+            items, passes = self.kept_outputs.items(step, batch.rows), len(batch.tokens)
+            outputs = combine_outputs(lambda *rows: torch.stack([torch.stack(rows)] * passes), *items)
+            for vectors in outputs.vectors:
+                vectors.requires_grad_()
+            return outputs, None
         if self.kept_states is not None:
             states, passes = self.kept_states.items(step, batch.rows), len(batch.tokens)
             texts = [tokens for pass_tokens in batch.tokens for tokens in pass_tokens]
@@ -216,13 +221,6 @@ class Passes:
         found = Outputs(encoded.pooled, encoded.tokens)
         return [combine_outputs(lambda of_rows, at=at: of_rows[at].clone(), found) for at in range(len(rows))]
 
-    def _from_kept_outputs(self, items: Sequence[Outputs]) -> Outputs:
-        passes = len(self._plan.passes)
-        outputs = combine_outputs(lambda *rows: torch.stack([torch.stack(rows)] * passes), *items)
-        for vectors in outputs.vectors:
-            vectors.requires_grad_()
-        return outputs
-
 
 class StepInputs:
     """The tokenised texts of the passes of a plan."""
@@ -255,7 +253,11 @@ class StepInputs:
             if wanted.view is not None and wanted.view.entry.by_model
         }
         self._passes = passes
-        self._streams = [stream_of(wanted) for wanted in passes]
+        # Views that differ in a single setting have different random streams.
+        self._streams = [
+            (zlib.crc32(wanted.view.model_dump_json().encode()) if wanted.view else 0) + wanted.draw
+            for wanted in passes
+        ]
 
     def plain(self, rows: Sequence[int]) -> list[Tokens]:
         """Return the tokens of rows without augmentation."""
@@ -284,11 +286,6 @@ class StepInputs:
             return self._tokenizer(self.texts(number, step, rows), keep=False)
         return self.plain(rows)
 
-    def cut(self, texts: Sequence[Tokens], concentration: float, step: int) -> CutTexts:
-        """Return the texts of a batch with spans of each other's tokens."""
-        rng = row_generator(self._seed, step, 0, stream("cutmix"))
-        return cutmix(texts, self._special_ids, concentration, rng)
-
     def texts(self, number: int, step: int, rows: Sequence[int]) -> list[Input]:
         """Return the texts of pass `number` before tokenisation, augmented if its view changes texts."""
         view = self._passes[number].view
@@ -304,8 +301,3 @@ class StepInputs:
                 augmented.append(changed[0] if isinstance(text, str) else (changed[0], changed[1]))
             return augmented
         return [self._texts[row] for row in rows]
-
-
-def stream_of(wanted: Pass) -> int:
-    """Return the random stream of a pass. Views that differ in a single setting have different streams."""
-    return zlib.crc32(wanted.view.model_dump_json().encode()) + wanted.draw if wanted.view else wanted.draw

@@ -11,6 +11,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from copy import copy
 from dataclasses import dataclass, field
 from itertools import count
 
@@ -64,10 +65,6 @@ class Drawing:
         with cls._turn:
             torch.manual_seed(seed)
             return cls(random_states())
-
-    def copy(self) -> Drawing:
-        """Return a state that continues with the same draws."""
-        return Drawing(self._states)
 
     def __enter__(self) -> None:
         self._turn.acquire()
@@ -135,7 +132,7 @@ class Surface:
             if cell.config.trunk not in self._groups:
                 self._groups[cell.config.trunk] = _Group(cell, cache)
             group = self._groups[cell.config.trunk]
-            encoder = CellEncoder(group.trunk.encoder_copy(), group.trunk.tokenizer, group.drawing.copy())
+            encoder = CellEncoder(group.trunk.encoder_copy(), group.trunk.tokenizer, copy(group.drawing))
             self._runs[number] = train(
                 cell.config,
                 cell.data,

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping
 from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from core.events import GRADIENT_NORM, LOSS, SHARED_COSINE, OfTerm
-from core.losses.evaluate import ObjectiveValue, reference_lines
+from core.losses.evaluate import reference_lines
 from core.training.data_parallel import ShardedBatch
 from core.training.gradients import EVERY_STEPS, shared_gradients
 from core.training.optimisers import set_rates, take_clipped_step
@@ -62,7 +61,13 @@ def compute_step(phase: Phase, step: int) -> StepGradients:
     if shared is not None:
         measured |= shared.measures()
     norm = nn.utils.get_total_norm([p.grad for p in phase.parameters if p.grad is not None])
-    values = _numbers(value, norm, measured, phase.machine.device) | phase.knobs(step)
+    tensors = {LOSS: value.total, GRADIENT_NORM: norm}
+    tensors |= {OfTerm.LOSS.of(name): part for name, part in value.parts.items()} | measured
+    # Transfer all numbers from the device at once.
+    stacked = torch.stack([tensor.detach().to(phase.machine.device, torch.float32) for tensor in tensors.values()])
+    values = dict(zip(tensors, stacked.tolist(), strict=True)) | phase.knobs(step)
+    if math.isnan(values.get(SHARED_COSINE, 0.0)):  # a term with a zero gradient has no direction
+        del values[SHARED_COSINE]
     values["tokens"] = float(sum(len(tokens.ids) for texts in batch.tokens for tokens in texts))
     values["texts"] = float(len(batch.rows))
     return StepGradients(batch, norm, values, started)
@@ -90,16 +95,3 @@ def _lines(phase: Phase, reader: Reader, labels: Tensor) -> dict[str, Tensor]:
             if found.active is not None:
                 lines[OfTerm.ACTIVE_ANCHORS.of(term.key)] = found.active
     return lines
-
-
-def _numbers(
-    value: ObjectiveValue, norm: Tensor, measured: Mapping[str, Tensor], device: torch.device
-) -> dict[str, float]:
-    tensors = {LOSS: value.total, GRADIENT_NORM: norm}
-    tensors |= {OfTerm.LOSS.of(name): part for name, part in value.parts.items()} | dict(measured)
-    # Transfer all numbers from the device at once.
-    stacked = torch.stack([tensor.detach().to(device, torch.float32) for tensor in tensors.values()])
-    found = dict(zip(tensors, stacked.tolist(), strict=True))
-    if math.isnan(found.get(SHARED_COSINE, 0.0)):  # a term with a zero gradient has no direction
-        del found[SHARED_COSINE]
-    return found
