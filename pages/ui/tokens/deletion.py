@@ -16,7 +16,6 @@ from core.messages import N_, _, join_list, ngettext, sentences, with_more
 from core.quantities import percent, signed
 from core.representation.attention import (
     RankAgreement,
-    changed_predictions,
     deletion_effects,
     rank_agreement,
     top_words,
@@ -149,7 +148,7 @@ def _draw(known: TokenRun, reading: Reading, chosen: Settings, step: int, found:
 def _verdict(reading: Reading, found: Deletions, classes: tuple[str, ...]) -> str:
     target = int(found.base.argmax())
     said = _("Predicted: **{label}** {share}.", label=escaped(classes[target]), share=percent(found.base[target]))
-    flips = changed_predictions(found.base, found.deleted)
+    flips = np.flatnonzero(found.deleted.argmax(1) != target).tolist()
     if not flips:
         return sentences([said, _("Deleting any single word does not change this.")])
     words = join_list(

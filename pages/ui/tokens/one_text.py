@@ -20,7 +20,6 @@ from core.quantities import percent
 from core.representation.attention import (
     WordAttention,
     attention_over_layers,
-    attention_over_steps,
     effective_words,
     in_top,
     most_attended,
@@ -125,7 +124,8 @@ def _heat(reading: Reading, chosen: Settings) -> None:
         st.caption(about, width="stretch")
     weights: NDArray[np.float64]
     if over == "steps":
-        weights = attention_over_steps(reading.attention, reading.places, layer=chosen.layer, head=chosen.head)
+        read = [word_attention(one, reading.places, layer=chosen.layer, head=chosen.head) for one in reading.attention]
+        weights = np.stack([one.words for one in read])  # [steps, words]
         columns = list(reading.steps)
         column = pgettext("axis", "step")
         description = _("Attention of [CLS] to each word, by step.")
