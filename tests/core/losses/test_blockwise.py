@@ -77,7 +77,6 @@ def test_a_row_without_others_gives_minus_infinity_and_no_gradient(groups: Tenso
     found = others_logsumexp(z, 1.0, groups)
     found.sum().backward()
     alone = groups.bincount()[groups] == 1
-    assert z.grad is not None
     assert (found[alone] == -math.inf).all()
     assert found[~alone].isfinite().all()
     assert (z.grad[alone] == 0).all()
@@ -89,7 +88,6 @@ def test_batches_without_a_pair(rows: int) -> None:
     z = torch.ones(rows, 3).requires_grad_()
     found = others_logsumexp(z, 0.1)
     found.sum().backward()
-    assert z.grad is not None
     assert found.tolist() == [-math.inf] * rows
     assert (z.grad == 0).all()
 
@@ -99,7 +97,6 @@ def test_no_exponent_overflows_in_single_precision(length: float) -> None:
     z = random_rows(40, 8, dtype=torch.float32, length=length).requires_grad_()
     found = others_logsumexp(z, 0.01)
     found.sum().backward()
-    assert z.grad is not None
     assert found.isfinite().all()
     assert z.grad.isfinite().all()
     assert found.tolist() == pytest.approx(slow_logsumexp(z.detach(), 0.01), rel=1e-5, abs=length * length * 1e-4)
@@ -167,5 +164,4 @@ def test_a_batch_of_ordinary_size_keeps_its_second_derivative() -> None:
     features = random_rows(64, 8).requires_grad_()
     (gradient,) = torch.autograd.grad(supcon_loss(features, torch.arange(64) % 3), features, create_graph=True)
     gradient.square().sum().backward()
-    assert features.grad is not None
     assert features.grad.abs().max() > 0

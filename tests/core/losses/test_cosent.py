@@ -90,7 +90,6 @@ def test_equal_vectors_have_the_loss_of_the_collapse_line(loss: str, settings: d
     equal = torch.ones(5, 2, 4, dtype=torch.float64)
     lines = reference_lines(loss, TermInput(layers=(Contrasted(equal),)), SCORES, settings)
     function = {"cosent": cosent_loss, "cosine_mse": cosine_mse_loss}[loss]
-    assert lines is not None
     assert lines.collapse.item() == pytest.approx(function(equal[:, 0], equal[:, 1], SCORES).item())
 
 

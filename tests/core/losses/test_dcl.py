@@ -56,5 +56,4 @@ def test_the_gradient_passes_gradcheck_and_one_text_has_none() -> None:
     loss = dcl_loss(z1, z2)
     loss.backward()
     assert loss.item() == 0.0
-    assert z1.grad is not None
     assert not z1.grad.any()

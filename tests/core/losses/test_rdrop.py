@@ -68,6 +68,5 @@ def test_one_example_and_certain_passes_stay_finite() -> None:
     one = torch.tensor([[1e4, 0.0, -1e4]]).requires_grad_()
     found = rdrop_loss(one, torch.tensor([[0.0, 1e4, 0.0]]), torch.tensor([2]))
     found.total.backward()
-    assert one.grad is not None
     assert found.total.isfinite()
     assert one.grad.isfinite().all()

@@ -47,15 +47,11 @@ def drawn(views: int, seed: int = 0) -> Tensor:
 
 
 def lines_of(loss: str, given: TermInput, **parameters: Value) -> ReferenceLines:
-    found = reference_lines(loss, given, LABELS, settings(loss, **parameters))
-    assert found is not None
-    return found
+    return reference_lines(loss, given, LABELS, settings(loss, **parameters))
 
 
 def loss_of(loss: str, given: TermInput, **parameters: Value) -> Tensor:
-    value = load(LOSSES.entry(loss).compute)(given, LABELS, settings(loss, **parameters))
-    assert isinstance(value, Tensor)
-    return value
+    return load(LOSSES.entry(loss).compute)(given, LABELS, settings(loss, **parameters))
 
 
 def slow_counts(views: int, mask: Tensor | None, queue: Tensor | None) -> list[tuple[int, int, int]]:
@@ -79,7 +75,6 @@ def test_supcon_lines_equal_slow_counts(shape: str) -> None:
     counts = slow_counts(views, mask, queue)
     bounds = [math.log(own + alike) for _, own, alike in counts if own + alike]
     assert lines.collapse.item() == pytest.approx(math.log(counts[0][0]))
-    assert lines.bound is not None
     assert lines.bound.item() == pytest.approx(sum(bounds) / len(bounds))
 
 
@@ -89,7 +84,6 @@ def test_lines_of_a_sum_count_every_anchor_with_a_positive(shape: str) -> None:
     lines = lines_of("supcon", made(drawn(views), mask, queue), reduction="sum")
     counts = [(candidates, own + alike) for candidates, own, alike in slow_counts(views, mask, queue) if own + alike]
     assert lines.collapse.item() == pytest.approx(sum(math.log(candidates) for candidates, _ in counts))
-    assert lines.bound is not None
     assert lines.bound.item() == pytest.approx(sum(math.log(positives) for _, positives in counts))
 
 
@@ -102,7 +96,6 @@ def test_dscl_lines_equal_slow_counts(views: int, alpha: float) -> None:
         target = [alpha / own] * own + [(1 - alpha) / alike] * alike if alike else [1 / own] * own
         entropies.append(-sum(p * math.log(p) for p in target))
     assert lines.collapse.item() == pytest.approx(math.log(6 * views - 1))
-    assert lines.bound is not None
     assert lines.bound.item() == pytest.approx(sum(entropies) / len(entropies))
 
 
@@ -140,8 +133,6 @@ def test_the_collapse_line_is_the_loss_of_equal_vectors(loss: str, shape: str, p
 def test_with_the_label_filter_a_batch_of_one_label_has_no_active_anchor(labels: list[int], active: float) -> None:
     given, filtered = made(drawn(2)), settings("simcse", label_filter=True)
     found = reference_lines("simcse", given, torch.tensor(labels), filtered)
-    assert found is not None
-    assert found.active is not None
     assert float(found.active) == active
 
 
@@ -165,7 +156,6 @@ def test_no_vectors_go_below_the_bound(loss: str, shape: str, parameters: dict[s
     vectors = drawn(views).requires_grad_()
     given = made(vectors, mask, queue)
     bound = lines_of(loss, given, **parameters, temperature=0.05).bound
-    assert bound is not None
     optimiser = torch.optim.Adam([vectors], lr=0.1)
     for _ in range(25):
         optimiser.zero_grad()
@@ -183,16 +173,11 @@ def test_lines_are_averaged_over_layers() -> None:
     both = lines_of("supcon", TermInput(layers=layers))
     assert both.collapse.item() == pytest.approx((math.log(11) + math.log(17)) / 2)
     for found, first, second in zip(both, *singly, strict=True):
-        assert found is not None
-        assert first is not None
-        assert second is not None
         assert found.item() == pytest.approx((first + second).item() / 2)
 
 
 def test_a_batch_without_positives_has_finite_lines() -> None:
     lines = reference_lines("supcon", made(drawn(1)), torch.arange(6), settings("supcon"))
-    assert lines is not None
-    assert lines.bound is not None
     assert (lines.collapse.item(), lines.bound.item()) == (pytest.approx(math.log(5)), 0.0)
 
 

@@ -123,6 +123,5 @@ def test_a_vector_of_zeros_gets_a_finite_gradient() -> None:
     z1 = torch.zeros(3, 4).requires_grad_()
     loss = simcse_loss(z1, random_rows(3, 4, dtype=torch.float32))
     loss.backward()
-    assert z1.grad is not None
     assert loss.item() == pytest.approx(math.log(3))
     assert z1.grad.isfinite().all()

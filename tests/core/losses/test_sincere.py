@@ -71,6 +71,5 @@ def test_one_class_and_no_positives_have_finite_gradients() -> None:
         features = random_features(6, 4).requires_grad_()
         loss = sincere_loss(features, labels, epsilon=0.5)
         loss.backward()
-        assert features.grad is not None
         assert torch.isfinite(features.grad).all()
         assert loss.item() == pytest.approx(-0.5 if labels[1] == 0 else 0.0)

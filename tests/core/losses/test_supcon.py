@@ -145,7 +145,6 @@ class TestQueue:
         features = random_features(6, 3).requires_grad_()
         supcon_loss(features, LABELS, variant=variant, queue=(queue, self.PAST_LABELS)).backward()
         assert queue.grad is None
-        assert features.grad is not None
         assert (features.grad[3] != 0).any()  # its only positive is in the queue
         assert torch.autograd.gradcheck(
             lambda f: supcon_loss(f, LABELS, variant=variant, queue=(queue.detach(), self.PAST_LABELS)), features
@@ -222,7 +221,6 @@ def test_a_masked_view_gets_no_gradient_and_changes_nothing(variant: str, junk: 
     loss = supcon_loss(dirty, LABELS, variant=variant, view_mask=present)
     loss.backward()
 
-    assert dirty.grad is not None
     assert loss.item() == clean.item()
     assert (dirty.grad[~present] == 0).all()
     assert dirty.grad.isfinite().all()
@@ -235,10 +233,8 @@ def test_a_masked_view_gets_no_gradient_and_changes_nothing(variant: str, junk: 
 def test_a_batch_without_positives_gives_zero_with_a_graph(variant: str, reduction: str, examples: int) -> None:
     features = random_features(examples, 3).requires_grad_()
     loss = supcon_loss(features, torch.arange(examples), variant=variant, reduction=reduction)
-    assert loss.grad_fn is not None
     assert (loss == 0).all()
     loss.sum().backward()
-    assert features.grad is not None
     assert (features.grad == 0).all()
 
 
@@ -248,7 +244,6 @@ def test_a_batch_of_masked_views_only_gives_zero(variant: str) -> None:
     nobody = torch.zeros(4, 2, dtype=torch.bool)
     loss = supcon_loss(features, torch.zeros(4), variant=variant, view_mask=nobody, reduction="mean_all")
     loss.backward()
-    assert features.grad is not None
     assert loss.item() == 0
     assert (features.grad == 0).all()
 
@@ -265,7 +260,6 @@ def test_values_and_gradients_are_finite_at_every_temperature(
     loss = supcon_loss(features, LABELS, temperature=temperature, variant=variant)
     loss.backward()
     assert loss.dtype == dtype
-    assert features.grad is not None
     assert loss.isfinite()
     assert features.grad.isfinite().all()
 

@@ -36,8 +36,6 @@ def contrasted(rows: np.ndarray, *, temperature: float = 0.3, queue: int = 0, we
         held = vectors[copies, 0] + 0.01 * torch.randn(queue, rows.shape[1]), labels[copies]
     loss = supcon_loss(vectors, labels, temperature=temperature, queue=held)
     lines = reference_lines("supcon", TermInput(layers=(Contrasted(vectors),), queue=held), labels, {})
-    assert lines is not None
-    assert lines.bound is not None
     return Contrast(float(loss), float(lines.collapse), float(lines.bound), temperature, classes=2, weight=weight)
 
 
@@ -119,8 +117,6 @@ def test_what_can_be_reached_is_the_loss_of_a_simplex(temperature: float, classe
     labels = torch.arange(classes).repeat_interleave(4)
     lowest = float(supcon_loss(rows.unsqueeze(1), labels, temperature=temperature))
     lines = reference_lines("supcon", TermInput(layers=(Contrasted(rows.unsqueeze(1)),)), labels, {})
-    assert lines is not None
-    assert lines.bound is not None
     there = Contrast(lowest, float(lines.collapse), float(lines.bound), temperature, classes)
     assert there.reachable == pytest.approx(there.covered, rel=1e-6)
 

@@ -85,8 +85,7 @@ def test_a_full_disk_is_reported_and_the_run_finishes(
     log: list[str] = []
     *_, notice, finished = events(draft, tmp_path, log)
     assert notice == Notice(8, Message("The disk has 3 MB free: make room."))
-    assert isinstance(finished, Finished)
-    assert finished.status == "finished"
+    assert finished == Finished(8, "finished")
 
 
 def test_an_attempt_that_is_no_longer_current_stores_nothing(

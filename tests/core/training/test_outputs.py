@@ -140,8 +140,6 @@ def test_tokens_are_cut_to_the_k_of_each_term(encoder: Counting) -> None:
     read = reader(encoder, plan, outputs)
     (short,), (long,) = read("supcon").layers, read("supcon_2").layers
     tokens, mask = outputs.tokens[BLOCKS]
-    assert short.view_mask is not None
-    assert long.view_mask is not None
     assert torch.equal(short.vectors, tokens[0, :, :2])
     assert torch.equal(short.view_mask, mask[0, :, :2])
     assert torch.equal(long.vectors, torch.cat([tokens[0], tokens[1]], 1))
@@ -157,7 +155,6 @@ def test_clusters_are_means_of_the_terms_own_tokens_pass_by_pass(encoder: Counti
     (found,) = reader(encoder, plan, outputs)("supcon").layers
     tokens, mask = outputs.tokens[BLOCKS]
     expected = [cluster_views(tokens[number, :, :4], mask[number, :, :4], 2) for number in range(2)]
-    assert found.view_mask is not None
     torch.testing.assert_close(found.vectors, torch.cat([means for means, _ in expected], 1))
     assert torch.equal(found.view_mask, torch.cat([there for _, there in expected], 1))
     assert found.view_mask.any()
@@ -190,7 +187,6 @@ def test_mixup_mixes_pooled_vectors_with_one_share_and_tells_it(encoder: Countin
     outputs = drawn(plan)
     read = reader(encoder, plan, outputs)
     given = read("cross_entropy")
-    assert given.mixed is not None
     partners, share = given.mixed
     assert sorted(partners.tolist()) == list(range(B))
     for logits, pooled in zip(given.logits, outputs.pooled[BLOCKS], strict=True):

@@ -44,7 +44,6 @@ def texts_read(encoder: Encoder, block: int = 0) -> Iterator[list[int]]:
 
     # A skipped block has another forward method. Its attention runs only if the block is computed.
     attention = encoder.blocks[block].attention
-    assert isinstance(attention, torch.nn.Module)
     handle = attention.register_forward_hook(lambda *_: read.append(packed[-1]))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(model_module, "pack", counting)

@@ -11,7 +11,7 @@ import torch
 
 from core.config import RunConfig
 from core.encoders.model import Encoder, Tokenizer, load_encoder
-from core.events import TRAIN, VALIDATION, Evaluation, Event, Finished, Frame, Started, Tokens
+from core.events import TRAIN, VALIDATION, Evaluation, Event, Frame, Started, Tokens
 from core.representation.neural_collapse import neural_collapse
 from core.tasks import TaskData
 from core.training import probe as frames
@@ -82,7 +82,6 @@ def test_a_frame_holds_the_vectors_and_attention_of_exactly_these_texts(plain: P
     load_learned(checkpoint, last[0])
     for step, model in ((0, first), (8, last)):
         frame = frames_of(events)[step]
-        assert frame.attention is not None
         assert frame.attention.shape[:2] == (2, 2)
         column = 0
         for row, text in zip(tokens.rows, tokens.texts, strict=True):
@@ -170,6 +169,5 @@ def test_a_snapshot_of_adapters_is_a_plain_model_and_leaves_the_run_as_it_was(dr
 def test_a_run_that_is_stopped_keeps_the_weights_it_stopped_with(draft: Draft, tmp_path: Path) -> None:
     _, _, events = run_draft(draft(more=PROBE), checkpoints=Checkpoints(tmp_path), controls=Script(stop_after=5))
     last = events[-1]
-    assert isinstance(last, Finished)
     assert last.status == "stopped"
     assert last.step in snapshot_steps(tmp_path)

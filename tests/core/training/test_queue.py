@@ -65,7 +65,6 @@ def test_the_copy_is_an_exponential_mean_of_the_weights_and_reads_each_batch_as_
             mean[name] = MOMENTUM * mean[name] + (1 - MOMENTUM) * parameter.detach()
         expected.append(pooled(encoder, mean, rows))
         queue.step(texts(rows), torch.tensor(labels), CPU.autocast)
-    assert queue.held is not None
     vectors, labels = queue.held
     torch.testing.assert_close(vectors, torch.cat(expected), atol=1e-5, rtol=1e-4)
     assert labels.tolist() == [label for _, batch in BATCHES for label in batch]
@@ -74,10 +73,8 @@ def test_the_copy_is_an_exponential_mean_of_the_weights_and_reads_each_batch_as_
 
 def test_it_holds_the_newest_oldest_first() -> None:
     whole = filled(made("bert"), 100).held
-    assert whole is not None
     for size in (1, 3, 4, 8):
         held = filled(made("bert"), size).held
-        assert held is not None
         assert torch.equal(held[0], whole[0][-size:])
         assert torch.equal(held[1], whole[1][-size:])
 
@@ -97,7 +94,6 @@ def test_vectors_go_through_the_moving_projection() -> None:
     encoder = made("bert")
     encoder.projections["supcon"] = nn.Linear(16, 3)
     held = filled(encoder, 5).held
-    assert held is not None
     assert held[0].shape == (5, 3)
 
 
@@ -122,8 +118,6 @@ def test_a_checkpoint_holds_all_that_the_next_step_needs() -> None:
     for one, encoder in ((queue, original), (fresh, resumed)):
         move(encoder, 9)
         one.step(texts([3, 4]), torch.tensor([0, 0]), CPU.autocast)
-    assert queue.held is not None
-    assert fresh.held is not None
     assert all(torch.equal(a, b) for a, b in zip(queue.held, fresh.held, strict=True))
     assert all(torch.equal(tensor, fresh.state()[name]) for name, tensor in queue.state().items())
 
@@ -169,7 +163,6 @@ def test_dscl_has_a_queue_too(draft: Draft) -> None:
         phase = build_phase(draft(objective={"terms": [term | {"queue": size}]}))
         losses[size] = [values["loss.dscl"] for values in take_steps(phase, 2)]
     held = phase.queues["dscl"].held
-    assert held is not None
     assert len(held[0]) == 16
     assert losses[0][0] == losses[20][0]
     assert losses[0][1] < losses[20][1]
@@ -180,5 +173,4 @@ def test_the_queue_holds_the_batches_rows_in_order(draft: Draft) -> None:
     take_steps(phase, 3)
     rows = [row for step in (1, 2, 3) for row in phase.rows_of(step)][-20:]
     held = phase.queues["supcon"].held
-    assert held is not None
     assert torch.equal(held[1], phase.labels[rows])

@@ -95,7 +95,6 @@ def test_runs_with_and_without_new_blocks_share_a_cache_and_no_vectors(
         assert curve(events) == curve(alone[number])
         found, computed = frames_of(events)[0], frames_of(alone[number])[0]
         assert found.attention is not None
-        assert computed.attention is not None
         np.testing.assert_array_equal(found.embeddings, computed.embeddings)
         np.testing.assert_array_equal(found.logits, computed.logits)
         np.testing.assert_array_equal(found.attention, computed.attention)

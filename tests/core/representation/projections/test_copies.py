@@ -103,7 +103,6 @@ class TestLayouts:
 
 def test_a_reference_of_copies_counts_each_once() -> None:
     entry = PROJECTIONS["umap"]
-    assert entry.onto is not None
     points = fitted(entry, CLOUD)
     rows = np.concatenate([np.arange(90), np.zeros(60, int)])
     given = np.concatenate([CLOUD[3:30] * 1.5, CLOUD[3:6]])

@@ -103,14 +103,12 @@ class TestFit:
 @each("entry", PLACING)
 class TestPlace:
     def test_the_reference_lies_near_its_own_points(self, entry: Projection) -> None:
-        assert entry.onto is not None
         points = cloud_map(entry)
         placed = entry.onto(CLOUD, PreviousMap(CLOUD, points), settings(entry))
         assert placed.dtype == np.float32
         assert np.median(moved(points, placed)) < 0.05
 
     def test_others_lie_with_their_class(self, entry: Projection) -> None:
-        assert entry.onto is not None
         points = cloud_map(entry)
         placed = entry.onto(noisy(CLOUD, 0.2)[:30], PreviousMap(CLOUD, points), settings(entry))
         centres = np.array([points[label::3].mean(0) for label in range(3)])
@@ -118,7 +116,6 @@ class TestPlace:
 
     @each("name", ODD)
     def test_odd_vectors_are_placed(self, entry: Projection, name: str) -> None:
-        assert entry.onto is not None
         reference = PreviousMap(ODD[name], fitted(entry, ODD[name]))
         assert np.isfinite(entry.onto(ODD[name] * 2, reference, settings(entry))).all()
 
