@@ -7,9 +7,8 @@ as those of the untrained encoder. Only the geometry, compared with that of step
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import StrEnum
+from enum import Enum
 
 from core.messages import N_, _, sentences
 from core.quantities import percent, signed
@@ -29,63 +28,46 @@ TIGHT_COSINE, CLASS_GAP = 0.8, 0.4
 ALIKE_GAP, ONE_CLASS = 0.1, 0.95
 
 
-class Outcome(StrEnum):
-    """The possible outcomes of a verdict."""
+class Outcome(Enum):
+    """The possible outcomes of a verdict, each with its sentence.
 
-    OFF = "off"
-    COLLAPSED = "collapsed"
-    SEPARATED = "separated"
-    UNCHANGED_NARROW = "unchanged narrow"
-    NARROWED = "narrowed"
-    EQUIDISTANT = "equidistant"
-    AT_LINE = "at line"
-    ABOVE_LINE = "above line"
-    NOT_APART = "not apart"
-    LEARNING = "learning"
-    NEAR_BOUND = "near bound"
+    LEARNING and NEAR_BOUND have a placeholder for the progress of the loss.
+    """
 
-
-# LEARNING and NEAR_BOUND have a placeholder for the progress of the loss.
-SENTENCES: Mapping[Outcome, str] = {
-    Outcome.OFF: N_("The contrastive loss has weight 0: it is measured but has no effect."),
-    Outcome.COLLAPSED: N_(
+    OFF = N_("The contrastive loss has weight 0: it is measured but has no effect.")
+    COLLAPSED = N_(
         "The vectors have collapsed: since step 0 they lost their spread, and all point the same way. Raise the "
         "temperature or lower the learning rate."
-    ),
-    Outcome.SEPARATED: N_(
+    )
+    SEPARATED = N_(
         "Classes are tight and separated: cosines are high within a class and low between classes. This is the "
         "goal, not a collapse."
-    ),
-    Outcome.UNCHANGED_NARROW: N_(
+    )
+    UNCHANGED_NARROW = N_(
         "The contrastive loss is still at its collapse line. The vectors point in similar directions, as before "
         "training: they have not collapsed, but have not learned yet."
-    ),
-    Outcome.NARROWED: N_(
+    )
+    NARROWED = N_(
         "The contrastive loss is at its collapse line, and the vectors are closer together or span fewer "
         "directions than at step 0. Watch the map."
-    ),
-    Outcome.EQUIDISTANT: N_(
+    )
+    EQUIDISTANT = N_(
         "Nothing has collapsed. The contrastive loss is near its collapse line because the vectors are about equally "
         "far apart."
-    ),
-    Outcome.AT_LINE: N_("The contrastive loss is at its collapse line: the compared vectors are all alike."),
-    Outcome.ABOVE_LINE: N_(
-        "The contrastive loss is above its collapse line: identical vectors would give a lower loss."
-    ),
-    Outcome.NOT_APART: N_(
+    )
+    AT_LINE = N_("The contrastive loss is at its collapse line: the compared vectors are all alike.")
+    ABOVE_LINE = N_("The contrastive loss is above its collapse line: identical vectors would give a lower loss.")
+    NOT_APART = N_(
         "The contrastive loss is below its collapse line, but the classes are not separated: cosines within and "
         "between them are similar, and nearly every validation text gets the same prediction."
-    ),
+    )
     # Translators: {covered} is "it has covered 50.0% of the distance from this line to its lower bound"
-    Outcome.LEARNING: N_(
-        "The contrastive loss is below its collapse line, its value if all vectors were equal: {covered}."
-    ),
+    LEARNING = N_("The contrastive loss is below its collapse line, its value if all vectors were equal: {covered}.")
     # Translators: {covered} is "it has covered 90.0% of the distance from this line to its lower bound"
-    Outcome.NEAR_BOUND: N_(
+    NEAR_BOUND = N_(
         "The contrastive loss is below its collapse line, and close to its lowest possible value on training "
         "batches: {covered}."
-    ),
-}
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +154,7 @@ def verdict(
         alike = within - between < ALIKE_GAP * (1 - between)
         if alike and (largest_prediction or 0.0) >= ONE_CLASS:
             outcome = Outcome.NOT_APART
-    said = [_(SENTENCES[outcome], covered=_covered(contrast))]
+    said = [_(outcome.value, covered=_covered(contrast))]
     if not contrast.shown and outcome != Outcome.OFF:
         said.append(_("The map shows the pooled vectors, which are not the ones that the loss compares."))
     return Verdict(outcome, sentences(said), _numbers(now, start))
