@@ -69,22 +69,14 @@ def slow_counts(views: int, mask: Tensor | None, queue: Tensor | None) -> list[t
 
 
 @each("shape", SHAPES)
-def test_supcon_lines_equal_slow_counts(shape: str) -> None:
+@each("reduction", ["mean", "sum"])
+def test_lines_of_a_sum_count_every_anchor_with_a_positive(shape: str, reduction: str) -> None:
     views, mask, queue = SHAPES[shape]
-    lines = lines_of("supcon", made(drawn(views), mask, queue))
-    counts = slow_counts(views, mask, queue)
-    bounds = [math.log(own + alike) for _, own, alike in counts if own + alike]
-    assert lines.collapse.item() == pytest.approx(math.log(counts[0][0]))
-    assert lines.bound.item() == pytest.approx(sum(bounds) / len(bounds))
-
-
-@each("shape", SHAPES)
-def test_lines_of_a_sum_count_every_anchor_with_a_positive(shape: str) -> None:
-    views, mask, queue = SHAPES[shape]
-    lines = lines_of("supcon", made(drawn(views), mask, queue), reduction="sum")
+    lines = lines_of("supcon", made(drawn(views), mask, queue), reduction=reduction)
     counts = [(candidates, own + alike) for candidates, own, alike in slow_counts(views, mask, queue) if own + alike]
-    assert lines.collapse.item() == pytest.approx(sum(math.log(candidates) for candidates, _ in counts))
-    assert lines.bound.item() == pytest.approx(sum(math.log(positives) for _, positives in counts))
+    over = len(counts) if reduction == "mean" else 1
+    assert lines.collapse.item() == pytest.approx(sum(math.log(candidates) for candidates, _ in counts) / over)
+    assert lines.bound.item() == pytest.approx(sum(math.log(positives) for _, positives in counts) / over)
 
 
 @each("alpha", [0.1, 0.5, 0.9])
