@@ -62,19 +62,21 @@ def test_collapsed_classes_give_0() -> None:
     assert found == pytest.approx(dict.fromkeys(("nc1", "nc2_norms", "nc2_angles", "nc3", "nc4"), 0.0), abs=1e-12)
 
 
-def test_two_classes_have_no_second_measure() -> None:
-    rows, labels = np.random.default_rng(0).normal(size=(8, 3)), [0, 1] * 4
-    assert set(neural_collapse(rows, labels, np.eye(3)[:2], np.array(labels))) == {"nc1", "nc3", "nc4"}
-
-
-def test_without_a_classifier_there_are_the_measures_of_the_features() -> None:
-    rows, labels = np.random.default_rng(0).normal(size=(9, 3)), [0, 1, 2] * 3
-    assert set(neural_collapse(rows, labels, None)) == {"nc1", "nc2_norms", "nc2_angles"}
-
-
-def test_a_classifier_with_further_classes_is_not_compared() -> None:
-    rows, labels = np.random.default_rng(0).normal(size=(9, 3)), [0, 1, 2] * 3
-    assert "nc3" not in neural_collapse(rows, labels, np.eye(5)[:, :3], np.array(labels))
+@each(
+    ("classes", "weights", "expected"),
+    [
+        (2, np.eye(3)[:2], {"nc1", "nc3", "nc4"}),
+        (3, None, {"nc1", "nc2_norms", "nc2_angles"}),
+        (3, np.eye(5)[:, :3], {"nc1", "nc2_norms", "nc2_angles", "nc4"}),
+    ],
+)
+def test_measures_that_two_classes_no_classifier_or_further_classes_leave_undefined_are_left_out(
+    classes: int, weights: np.ndarray | None, expected: set[str]
+) -> None:
+    labels = np.arange(12) % classes
+    rows, predicted = np.random.default_rng(0).normal(size=(12, 3)), None if weights is None else labels
+    found = neural_collapse(rows, labels.tolist(), weights, predicted)
+    assert found.keys() == expected
 
 
 @each("labels", [[0] * 6, [0, 0, 0, 1, 1, 2]])

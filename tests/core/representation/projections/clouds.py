@@ -7,6 +7,8 @@ from types import ModuleType
 
 import numpy as np
 
+from core.representation.projections import MapSpec, Projection
+from core.representation.projections.entry import PreviousMap
 from core.representation.projections.graph import Graph
 
 Array = np.ndarray
@@ -24,6 +26,10 @@ def noisy(vectors: Array, share: float, seed: int = 1) -> Array:
     noise = np.random.default_rng(seed).normal(size=vectors.shape)
     noise /= np.linalg.norm(noise, axis=1, keepdims=True)
     return vectors + share * noise * np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+def fitted(entry: Projection, vectors: np.ndarray, dims: int = 2, before: PreviousMap | None = None) -> np.ndarray:
+    return entry.fit(vectors, dims, MapSpec(entry.name).settings, 0, before)
 
 
 def moved(before: Array, after: Array) -> Array:

@@ -12,14 +12,10 @@ from core.representation.projections.entry import PreviousMap
 from core.representation.projections.graph import Graph, symmetric_graph
 from core.representation.projections.layout import separate_coincident
 from tests.cases import each
-from tests.core.representation.projections.clouds import clusters
+from tests.core.representation.projections.clouds import clusters, fitted
 
 RNG = np.random.default_rng(0)
 CLOUD = clusters(90)
-
-
-def fitted(entry: Projection, vectors: np.ndarray, dims: int = 2, before: PreviousMap | None = None) -> np.ndarray:
-    return entry.fit(vectors, dims, MapSpec(entry.name).settings, 0, before)
 
 
 def slow_originals(rows: np.ndarray) -> list[int]:

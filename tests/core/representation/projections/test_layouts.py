@@ -5,7 +5,6 @@ from __future__ import annotations
 import subprocess
 import sys
 import warnings
-from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +20,7 @@ from core.representation.projections.descent import MOST_AT_ONCE
 from core.representation.projections.entry import PreviousMap
 from core.representation.projections.tsne import affinities
 from tests.cases import each
-from tests.core.representation.projections.clouds import ODD, clusters, divergence, moved, noisy, umap_learn
+from tests.core.representation.projections.clouds import ODD, clusters, divergence, fitted, moved, noisy, umap_learn
 
 ROOT = Path(__file__).resolve().parents[4]
 CLOUD = clusters()
@@ -32,18 +31,14 @@ def settings(entry: Projection) -> dict[str, Value]:
     return MapSpec(entry.name).settings
 
 
-def fitted(entry: Projection, vectors: np.ndarray, dims: int = 2, before: PreviousMap | None = None) -> np.ndarray:
-    return entry.fit(vectors, dims, settings(entry), 0, before)
-
-
-@cache
-def map_of_cloud(name: str, dims: int) -> np.ndarray:
-    return fitted(PROJECTIONS[name], CLOUD, dims)
+MAPS: dict[tuple[str, int], np.ndarray] = {}
 
 
 def cloud_map(entry: Projection, dims: int = 2) -> np.ndarray:
     """Return the map of CLOUD, fitted once."""
-    return map_of_cloud(entry.name, dims)
+    if (entry.name, dims) not in MAPS:
+        MAPS[entry.name, dims] = fitted(entry, CLOUD, dims)
+    return MAPS[entry.name, dims]
 
 
 @each("dims", [2, 3])

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from core.representation.projections import MapSpec, Placed, keyframes, map_frames, pca_map, place_new
-from core.representation.projections import sequence as frames_module
 from core.representation.projections.entry import PreviousMap
 from core.representation.projections.pca import place
 from core.representation.projections.sequence import interpolate_points
@@ -178,7 +177,6 @@ def test_fitting_once_waits_for_the_end_and_begins_with_the_last_frame(method: s
 def test_few_frames_are_held_in_memory() -> None:
     run, _ = whole(BY_KEYFRAMES)
     assert len(run.read) == len(PLANNED)
-    assert frames_module.FRAMES_IN_MEMORY == 3
 
 
 def test_between_goes_by_the_distances_of_the_vectors() -> None:

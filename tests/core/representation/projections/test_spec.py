@@ -30,12 +30,6 @@ ROOT = Path(__file__).resolve().parents[4]
 
 @each("name", PROJECTIONS)
 class TestEveryProjection:
-    def test_it_has_words_for_people(self, name: str) -> None:
-        entry = PROJECTIONS.entry(name)
-        assert entry.name == name
-        assert all((entry.label, entry.source, entry.about.endswith(".")))
-        assert entry.modes[0] == "each"
-
     def test_defaults_are_filled_in(self, name: str) -> None:
         spec = MapSpec(name)
         assert spec.settings == {p.name: p.default for p in PROJECTIONS.entry(name).parameters}
