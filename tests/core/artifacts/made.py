@@ -10,7 +10,7 @@ import torch
 from core.advice.prepare import prepare
 from core.config import RunConfig
 from core.encoders.model import Encoder, Tokenizer
-from core.events import FloatArray, Step
+from core.events import FloatArray
 from core.store import RunRecord, Store
 from core.training.checkpoints import Checkpoints
 from core.training.encode import encode
@@ -18,7 +18,7 @@ from core.training.loop import train
 from core.training.probe import ProbeFrames
 from core.workers.recorder import Recorder
 from core.workers.run_rows import TaskSource, store_rows
-from tests.core.training.made import StopAt
+from tests.core.training.made import Script
 
 FRAMES = (0, 2, 4, 6, 8)
 MORE: dict[str, Any] = {
@@ -38,12 +38,10 @@ def recorded(store: Store, draft: RunConfig, *, stop_at: int | None = None) -> R
     assert claimed[0] == run_id
     attempt = store.attempt(run_id, claimed[1])
     attempt.register()
-    recorder, controls = Recorder(store, attempt), StopAt(config.steps + 1 if stop_at is None else stop_at)
+    recorder, controls = Recorder(store, attempt), Script(stop_after=stop_at)
     checkpoints = Checkpoints(attempt.folder, config.checkpoint.every_steps)
     for event in train(config, data, controls=controls, checkpoints=checkpoints):
         recorder.record(event)
-        if isinstance(event, Step):
-            controls.step = event.step
     return store.run(run_id)
 
 

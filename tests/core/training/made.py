@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from core.advice.prepare import prepare
 from core.config import RunConfig
 from core.config.presets import PRESETS
 from core.encoders.model import Encoder, load_encoder
-from core.events import Event, Step
+from core.events import Evaluation, Event, Frame, Step
 from core.tasks import TaskData
 from core.training.checkpoints import Checkpoints
 from core.training.loop import train
@@ -81,6 +83,32 @@ def curve(events: Sequence[Event]) -> list[dict[str, float]]:
     return [{k: v for k, v in e.values.items() if k != "step_s"} for e in steps_of(events)]
 
 
+def frames_of(events: Sequence[Event]) -> dict[int, Frame]:
+    """Return the frames by step."""
+    return {event.step: event for event in events if isinstance(event, Frame)}
+
+
+def evaluations(events: Sequence[Event], split: str) -> dict[int, Evaluation]:
+    """Return the scores of a split by step."""
+    return {event.step: event for event in events if isinstance(event, Evaluation) and event.split == split}
+
+
+def assert_same_run(events: Sequence[Event], expected: Sequence[Event]) -> None:
+    """Compare the curves, the frames and the test scores of two runs bit for bit."""
+    assert curve(events) == curve(expected)
+    assert evaluations(events, "test") == evaluations(expected, "test")
+    ours, theirs = frames_of(events), frames_of(expected)
+    assert ours.keys() == theirs.keys()
+    for step, frame in ours.items():
+        np.testing.assert_array_equal(frame.embeddings, theirs[step].embeddings)
+        np.testing.assert_array_equal(frame.logits, theirs[step].logits)
+
+
+def additive(*terms: dict[str, Any]) -> dict[str, Any]:
+    """Return the objective that adds these terms."""
+    return {"terms": list(terms), "combine": "additive"}
+
+
 def preset_phases(name: str, **phase: Any) -> list[dict[str, Any]]:
     """Return the phases of a preset. Keyword arguments set fields of every phase."""
     return PRESETS[name].phases({"steps": 8, "batch_size": 8} | phase)
@@ -113,17 +141,18 @@ def scored_csv(path: Path, pairs: int = 60) -> Path:
     return path
 
 
-class StopAt:
-    """Controls that stop after a step. The caller sets the current step."""
+class Script:
+    """Controls that turn knobs and stop after given steps, counted by calls for turns."""
 
-    def __init__(self, step: int) -> None:
-        self.at, self.step = step, 0
+    def __init__(self, turns: dict[int, tuple[str, float]] | None = None, stop_after: int | None = None) -> None:
+        self.asked, self.turns, self.stop_after = 0, turns or {}, stop_after
 
     def stop_requested(self) -> bool:
-        return self.step >= self.at
+        return self.stop_after is not None and self.asked >= self.stop_after
 
-    def take_turns(self) -> Sequence[tuple[str, float]]:
-        return ()
+    def take_turns(self) -> list[tuple[str, float]]:
+        self.asked += 1
+        return [self.turns[self.asked]] if self.asked in self.turns else []
 
 
 def run_in_attempts(
@@ -131,13 +160,7 @@ def run_in_attempts(
 ) -> list[Event]:
     """Stop a run at the given steps and resume it from its checkpoint each time. Returns: all events."""
     events: list[Event] = []
-    for at in (*stops, config.steps + 1):
-        controls = StopAt(at)
-        resume = bool(events)
-        for event in train(
-            config, data, controls=controls, checkpoints=Checkpoints(folder), resume=resume, **arguments
-        ):
-            events.append(event)
-            if isinstance(event, Step):
-                controls.step = event.step
+    for before, at in pairwise((0, *stops, config.steps + 1)):
+        arguments |= {"controls": Script(stop_after=at - before), "resume": before > 0}
+        events += train(config, data, checkpoints=Checkpoints(folder), **arguments)
     return events

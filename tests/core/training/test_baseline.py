@@ -16,15 +16,14 @@ from core.events import Evaluation, Event, Step
 from core.tasks import TaskData
 from core.tasks.batches import make_sampler
 from core.training import untrained
+from core.training.checkpoints import Checkpoints
 from core.training.loop import train
 from core.training.untrained import Baseline, VectorCache, learned_rows
-from tests.core.training.made import Draft, StopAt, curve, preset_phases, run_draft
+from tests.core.training.made import Draft, Script, curve, evaluations, preset_phases, run_draft
 
 
 def scores(events: list[Event], split: str) -> dict[str, float]:
-    (found,) = [e for e in events if isinstance(e, Evaluation) and e.split == split]
-    assert found.step == 0
-    return dict(found.values)
+    return evaluations(events, split)[0].values
 
 
 @torch.no_grad()
@@ -114,14 +113,8 @@ def test_a_run_of_one_step_has_it_before_its_end(draft: Draft) -> None:
 
 
 def test_a_resumed_run_fits_the_probe_on_the_pre_trained_encoder(draft: Draft, tmp_path: Any) -> None:
-    from core.training.checkpoints import Checkpoints
-
     config, data, straight = run_draft(draft(steps=30, optimiser={"learning_rate": 1e-2}))
-    controls = StopAt(1)
-    events: list[Event] = []
-    for event in train(config, data, controls=controls, checkpoints=Checkpoints(tmp_path)):
-        events.append(event)
-        controls.step = event.step if isinstance(event, Step) else controls.step
-    assert not [e for e in events if isinstance(e, Evaluation) and e.split == "baseline"]
+    events = list(train(config, data, controls=Script(stop_after=1), checkpoints=Checkpoints(tmp_path)))
+    assert not evaluations(events, "baseline")
     resumed = list(train(config, data, checkpoints=Checkpoints(tmp_path), resume=True))
     assert scores(resumed, "baseline") == scores(straight, "baseline")

@@ -21,6 +21,7 @@ from core.events import SHARED_COSINE, OfTerm, Step
 from core.training.checkpoints import Checkpoints
 from core.training.loop import train
 from core.workers.processes import ROOT
+from tests.core.training.made import additive
 from tests.core.training.ranks_program import first_gradients
 
 # The first test waits for both processes. `test_followers.py` runs two processes.
@@ -31,6 +32,7 @@ STEPS, BATCH = 6, 7  # an odd batch, divided into 3 and 4 texts
 TOLERANCE = 1e-5
 RATES = {"learning_rate": 1e-6, "classifier_learning_rate": 1e-6}
 EVERY_BLOCK = {"trainable": {"part": "all"}}
+CE = {"loss": "cross_entropy"}
 # Without dropout, because each process has its own random numbers.
 CASES: dict[str, list[dict[str, Any]]] = {
     "ce-scl": PRESETS["ce-scl"].phases(EVERY_BLOCK),
@@ -39,24 +41,14 @@ CASES: dict[str, list[dict[str, Any]]] = {
     "lora": PRESETS["ce-scl"].phases({"trainable": {"part": "lora", "lora_dropout": 0.0}}),
     "classifier": PRESETS["ce"].phases({"trainable": {"part": "classifier"}}),
     "tokens": PRESETS["token-scl"].phases(EVERY_BLOCK),
-    "layers": [
-        {
-            "objective": {
-                "terms": [{"loss": "cross_entropy"}, {"loss": "supcon", "layers": [1, 2]}],
-                "combine": "additive",
-            }
-        }
-    ],
+    "layers": [{"objective": additive(CE, {"loss": "supcon", "layers": [1, 2]})}],
     "views, a head and a queue": [
         {
-            "objective": {
-                "terms": [
-                    {"loss": "cross_entropy"},
-                    {"loss": "supcon", "views": [{"view": "eda"}], "projection": "mlp"},
-                    {"loss": "supcon", "queue": 16},
-                ],
-                "combine": "additive",
-            }
+            "objective": additive(
+                CE,
+                {"loss": "supcon", "views": [{"view": "eda"}], "projection": "mlp"},
+                {"loss": "supcon", "queue": 16},
+            )
         }
     ],
     "mixup": [{"objective": {"terms": [{"loss": "cross_entropy", "mixup": 0.4}]}}],

@@ -15,7 +15,7 @@ from core.training.gradients import EVERY_STEPS
 from core.training.outputs import Reader
 from core.training.phase import Phase
 from core.training.step import compute_step
-from tests.core.training.made import Draft, build_phase, preset_phases, take_steps
+from tests.core.training.made import Draft, additive, build_phase, preset_phases, take_steps
 
 SCL = {"loss": "supcon", "weight": 0.7, "temperature": 0.3}
 CE = {"loss": "cross_entropy", "weight": 0.3}
@@ -26,7 +26,7 @@ RDROP_SCL = [
 
 
 def mixed(*terms: dict[str, Any]) -> dict[str, Any]:
-    return {"objective": {"terms": list(terms), "combine": "additive"}}
+    return {"objective": additive(*terms)}
 
 
 def of_preset(name: str, **more: Any) -> dict[str, Any]:

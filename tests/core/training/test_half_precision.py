@@ -13,14 +13,13 @@ from safetensors.torch import load_file, save_file
 from core.advice.prepare import prepare
 from core.config import RunConfig
 from core.errors import TrainingError
-from core.events import Step
 from core.tasks import TaskData
 from core.training import fine_tune
 from core.training.checkpoints import Checkpoints, TrainedModel, load_learned
 from core.training.fine_tune import halve_weights, to_half
 from core.training.loop import train
 from core.weight_files import checkpoint_path, checkpoint_step, snapshot_path
-from tests.core.training.made import Draft, StopAt
+from tests.core.training.made import Draft
 from tests.core.training.test_probe import alone, loaded
 
 MORE: dict[str, Any] = {"checkpoint": {"snapshot_steps": [2, 4]}, "probe": {"frame_steps": [0, 2, 4, 8]}}
@@ -137,23 +136,3 @@ def test_weights_in_memory_are_stored_as_those_of_a_file(
     stored, expected = load_file(memory.path), to_half(load_file(file.path))
     assert stored.keys() == expected.keys()
     assert all(torch.equal(stored[name], expected[name]) for name in stored)
-
-
-def test_with_snapshots_an_encoder_is_loaded(draft: Draft, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The encoder in memory has weights of a later step."""
-    config, data = prepare(draft(more=MORE), gpu=False)
-    checkpoints, trained, loads = Checkpoints(tmp_path), TrainedModel(), list[str]()
-    list(train(config, data, checkpoints=checkpoints, trained=trained))
-    load = fine_tune.load_encoder_of
-    monkeypatch.setattr(fine_tune, "load_encoder_of", lambda one, classes: loads.append(one.id) or load(one, classes))
-    list(halve_weights(checkpoints, config, data, trained))
-    assert loads == [config.encoder.id]
-
-
-def test_a_run_that_stops_leaves_no_encoder(draft: Draft, tmp_path: Path) -> None:
-    config, data = prepare(draft(), gpu=False)
-    trained = TrainedModel()
-    controls = StopAt(3)
-    for event in train(config, data, controls=controls, checkpoints=Checkpoints(tmp_path), trained=trained):
-        controls.step = event.step if isinstance(event, Step) else controls.step
-    assert not hasattr(trained, "encoder")

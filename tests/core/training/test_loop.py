@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,7 +23,6 @@ from core.events import (
     Evaluation,
     Event,
     Finished,
-    Frame,
     KnobTurned,
     Notice,
     Predictions,
@@ -38,7 +36,19 @@ from core.training.checkpoints import Checkpoints, load_learned
 from core.training.encode import encode
 from core.training.loop import train
 from core.training.untrained import FolderCache, VectorCache, Vectors
-from tests.core.training.made import Draft, curve, preset_phases, run_draft, run_in_attempts, steps_of
+from tests.core.training.made import (
+    Draft,
+    Script,
+    additive,
+    assert_same_run,
+    curve,
+    evaluations,
+    frames_of,
+    preset_phases,
+    run_draft,
+    run_in_attempts,
+    steps_of,
+)
 
 # Shared by these tests, so the untrained encoder encodes the rows only once.
 UNTRAINED: VectorCache = {}
@@ -59,20 +69,6 @@ def test_a_run_at_dropout_rate_0_is_that_of_an_encoder_without_dropout(draft: Dr
     own, none, high = (curve(events_of(one)) for one in cells)
     assert none == curve(events_of(still))
     assert none != own != high
-
-
-class Script:
-    """Controls that turn knobs and stop after given steps, counted by calls for turns."""
-
-    def __init__(self, turns: dict[int, tuple[str, float]] | None = None, stop_after: int | None = None) -> None:
-        self.asked, self.turns, self.stop_after = 0, turns or {}, stop_after
-
-    def stop_requested(self) -> bool:
-        return self.stop_after is not None and self.asked >= self.stop_after
-
-    def take_turns(self) -> list[tuple[str, float]]:
-        self.asked += 1
-        return [self.turns[self.asked]] if self.asked in self.turns else []
 
 
 class Plain(NamedTuple):
@@ -98,15 +94,14 @@ def test_a_run_starts_steps_and_finishes_with_one_test_score(plain: Plain) -> No
     assert isinstance(events[0], Started)
     assert [step.step for step in steps_of(events)] == list(range(1, 9))
     assert events[-2:] == [Checkpointed(8), Finished(8, "finished")]
-    assert [e.step for e in events if isinstance(e, Evaluation) and e.split == "test"] == [8]
+    assert [*evaluations(events, "test")] == [8]
 
 
 def test_frames_come_at_the_steps_of_the_config_with_an_evaluation_each(draft: Draft) -> None:
     events = events_of(draft(more={"probe": {"size": 10, "train_size": 0, "frame_steps": [3, 5]}}))
-    frames = [event for event in events if isinstance(event, Frame)]
-    assert [frame.step for frame in frames] == [0, 3, 5, 8]
-    assert all(frame.embeddings.shape == (10, 16) and frame.logits.shape == (10, 2) for frame in frames)
-    assert [e.step for e in events if isinstance(e, Evaluation) and e.split == "validation"] == [0, 3, 5, 8]
+    frames = frames_of(events)
+    assert [*frames] == [*evaluations(events, "validation")] == [0, 3, 5, 8]
+    assert all(frame.embeddings.shape == (10, 16) and frame.logits.shape == (10, 2) for frame in frames.values())
 
 
 def test_the_untrained_frame_never_delays_the_first_step(draft: Draft) -> None:
@@ -127,39 +122,19 @@ def test_lambda_zero_is_cross_entropy_and_still_reports_the_contrastive_part(dra
 # Resuming
 
 
-def interrupted(draft: RunConfig, folder: Path, after: int) -> None:
-    """Run `after` steps, then stop abruptly, like a killed worker."""
-    config, data = prepare(draft, gpu=False)
-    events: Iterator[Event] = train(config, data, checkpoints=Checkpoints(folder, every_steps=3), cache=UNTRAINED)
-    for event in events:
-        if isinstance(event, Step) and event.step == after:
-            break
-    events.close()  # type: ignore[attr-defined]
-
-
 @pytest.mark.parametrize("trainable", [{"part": "all"}, {"part": "last_blocks", "blocks": 1}, {"part": "classifier"}])
 def test_a_resumed_run_goes_on_bit_for_bit(draft: Draft, tmp_path: Path, trainable: dict[str, Any]) -> None:
     made = draft(steps=10, trainable=trainable)
     whole = events_of(made)
-    interrupted(made, tmp_path, after=8)
+    killed = train(*prepare(made, gpu=False), checkpoints=Checkpoints(tmp_path, every_steps=3), cache=UNTRAINED)
+    next(event for event in killed if isinstance(event, Step) and event.step == 8)
+    killed.close()  # type: ignore[attr-defined]
     rest = events_of(made, checkpoints=Checkpoints(tmp_path, every_steps=3), resume=True)
     assert isinstance(rest[0], Started)
     assert rest[0].step == 6
     assert curve(rest) == curve(whole)[6:]
-    frames, last = ([e for e in events if isinstance(e, Frame)][-1] for events in (whole, rest))
-    np.testing.assert_array_equal(frames.embeddings, last.embeddings)
-    np.testing.assert_array_equal(frames.logits, last.logits)
-
-
-def test_a_finished_checkpoint_holds_the_final_weights_and_no_moments(plain: Plain) -> None:
-    assert not any(name.startswith("moment/") for name in load_file(plain.checkpoint))
-    data = plain.data
-    encoder, tokenizer = load_encoder(plain.config.encoder.id, classes=data.classes, max_length=32)
-    load_learned(plain.checkpoint, encoder.eval())
-    frame = [event for event in plain.events if isinstance(event, Frame)][-1]
-    with torch.inference_mode():
-        pooled = encoder.pooled(tokenizer(data.validation.texts[:5]))
-    torch.testing.assert_close(pooled, torch.from_numpy(frame.embeddings[:5]), atol=1e-5, rtol=1e-4)
+    np.testing.assert_array_equal(frames_of(rest)[10].embeddings, frames_of(whole)[10].embeddings)
+    np.testing.assert_array_equal(frames_of(rest)[10].logits, frames_of(whole)[10].logits)
 
 
 def test_a_stop_during_a_frame_costs_no_frame(draft: Draft, tmp_path: Path) -> None:
@@ -167,7 +142,7 @@ def test_a_stop_during_a_frame_costs_no_frame(draft: Draft, tmp_path: Path) -> N
     # The stop comes during the frame of step 4, which is abandoned.
     stopped = events_of(made, checkpoints=Checkpoints(tmp_path), controls=Script(stop_after=4))
     rest = events_of(made, checkpoints=Checkpoints(tmp_path), resume=True)
-    frames = [{e.step: e for e in events if isinstance(e, Frame)} for events in (stopped, rest, events_of(made))]
+    frames = [frames_of(events) for events in (stopped, rest, events_of(made))]
     assert 4 not in frames[0]
     assert set(frames[1]) == {0, 4, 6, 8}
     for step, frame in frames[1].items():
@@ -181,8 +156,7 @@ def test_a_run_that_died_after_its_last_checkpoint_finishes(draft: Draft, tmp_pa
     again = events_of(draft(), checkpoints=Checkpoints(tmp_path), resume=True)
     assert steps_of(again) == []
     assert again[-1] == Finished(8, "finished")
-    tests = [next(e for e in events if isinstance(e, Evaluation) and e.split == "test") for events in (whole, again)]
-    assert tests[0] == tests[1]
+    assert evaluations(again, "test") == evaluations(whole, "test")
 
 
 def test_a_dead_attempt_does_not_overwrite_a_checkpoint(draft: Draft, tmp_path: Path) -> None:
@@ -241,6 +215,7 @@ def test_a_full_disk_costs_the_checkpoint_and_not_the_run(
 # Two phases
 
 
+CE = {"loss": "cross_entropy"}
 CE_SCL = {"terms": [{"loss": "cross_entropy", "weight": 0.5}, {"loss": "supcon", "weight": 0.5}]}
 
 
@@ -248,10 +223,6 @@ def two_phases(draft: Draft, *phases: dict[str, Any], **more: Any) -> RunConfig:
     """Return a draft of SimCSE and then a classifier, four steps each, with a high learning rate."""
     made = preset_phases("simcse", optimiser={"learning_rate": 1e-2})
     return draft(more={"phases": [a | b for a, b in zip(made, phases or ({}, {}), strict=True)]} | more)
-
-
-def prepared(draft: RunConfig) -> tuple[RunConfig, TaskData]:
-    return prepare(draft, gpu=False)
 
 
 @pytest.fixture(scope="module")
@@ -288,7 +259,7 @@ def test_what_the_first_phase_learned_is_in_the_last_checkpoint(
     draft: Draft, tmp_path: Path, first: dict[str, Any], second: dict[str, Any]
 ) -> None:
     """Also check a second phase that trains only the classifier, and a first phase whose adapters are merged."""
-    config, data = prepared(two_phases(draft, {"trainable": first}, {"trainable": second}, **NO_FRAMES))
+    config, data = prepare(two_phases(draft, {"trainable": first}, {"trainable": second}, **NO_FRAMES), gpu=False)
     events = list(train(config, data, checkpoints=Checkpoints(tmp_path), cache=UNTRAINED))
     encoder, tokenizer = load_encoder(config.encoder.id, classes=data.classes, max_length=32)
     untrained = {name: parameter.detach().clone() for name, parameter in encoder.named_parameters()}
@@ -296,18 +267,19 @@ def test_what_the_first_phase_learned_is_in_the_last_checkpoint(
     changed = {n for n, p in encoder.named_parameters() if not torch.equal(p, untrained[n])}
     assert any("layer.1.attention.self.query.weight" in name for name in changed)
     assert any("embeddings" in name for name in changed) == (first["part"] == "all")
-    frame = [event for event in events if isinstance(event, Frame)][-1]
+    frame = frames_of(events)[8]
     with torch.inference_mode():
         pooled = encoder.pooled(tokenizer(data.validation.texts[:5]))
         logits = encoder.logits(pooled)
     torch.testing.assert_close(pooled, torch.from_numpy(frame.embeddings[:5]), atol=1e-5, rtol=1e-4)
     torch.testing.assert_close(logits, torch.from_numpy(frame.logits[:5]), atol=1e-5, rtol=1e-4)
-    assert not any("lora" in name or "projections" in name for name in load_file(tmp_path / "checkpoint.safetensors"))
+    stored = load_file(tmp_path / "checkpoint.safetensors")
+    assert not any("lora" in name or "projections" in name or "moment/" in name for name in stored)
 
 
 def test_projection_heads_are_dropped_after_their_phase(draft: Draft, tmp_path: Path) -> None:
     simcse = {"loss": "simcse", "projection": "mlp", "views": [{"view": "dropout"}]}
-    config, data = prepared(two_phases(draft, {"objective": {"terms": [simcse]}}, {}, **NO_FRAMES))
+    config, data = prepare(two_phases(draft, {"objective": {"terms": [simcse]}}, {}, **NO_FRAMES), gpu=False)
     checkpoints = Checkpoints(tmp_path, every_steps=1)
     names = []
     for event in train(config, data, checkpoints=checkpoints, cache=UNTRAINED):
@@ -324,20 +296,12 @@ PHASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         {},
         {
             "trainable": {"part": "last_blocks", "blocks": 1},
-            "objective": {
-                "terms": [{"loss": "cross_entropy"}, {"loss": "supcon", "queue": 20, "momentum": 0.5}],
-                "combine": "additive",
-            },
+            "objective": additive(CE, {"loss": "supcon", "queue": 20, "momentum": 0.5}),
         },
     ),
     "projections": (
-        {"objective": {"terms": [{"loss": "simcse", "projection": "mlp", "views": [{"view": "dropout"}]}]}},
-        {
-            "objective": {
-                "terms": [{"loss": "cross_entropy"}, {"loss": "supcon", "projection": "linear", "queue": 12}],
-                "combine": "additive",
-            }
-        },
+        {"objective": additive({"loss": "simcse", "projection": "mlp", "views": [{"view": "dropout"}]})},
+        {"objective": additive(CE, {"loss": "supcon", "projection": "linear", "queue": 12})},
     ),
     "parts of a batch": ({"micro_batch": 3}, {"micro_batch": 5, "objective": CE_SCL}),
     "checkpointing": ({"gradient_checkpointing": True}, {"gradient_checkpointing": True, "objective": CE_SCL}),
@@ -353,13 +317,10 @@ PHASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 @pytest.mark.parametrize("name", PHASES)
 def test_a_run_of_two_phases_goes_on_bit_for_bit_wherever_it_stopped(draft: Draft, tmp_path: Path, name: str) -> None:
     # Three steps after the last stop, because the queue's contents affect the following step.
-    config, data = prepared(two_phases(draft, *(phase | {"steps": 5} for phase in PHASES[name]), **NO_FRAMES))
+    config, data = prepare(two_phases(draft, *(phase | {"steps": 5} for phase in PHASES[name]), **NO_FRAMES), gpu=False)
     whole = list(train(config, data, cache=UNTRAINED))
     parts = run_in_attempts(config, data, tmp_path, (2, 5, 7), cache=UNTRAINED)
-    assert curve(parts) == curve(whole)
-    frames, last = ([e for e in events if isinstance(e, Frame)][-1] for events in (whole, parts))
-    np.testing.assert_array_equal(frames.embeddings, last.embeddings)
-    np.testing.assert_array_equal(frames.logits, last.logits)
+    assert_same_run(parts, whole)
 
 
 @pytest.mark.parametrize("part", ["last_blocks", "classifier"])
@@ -369,14 +330,14 @@ def test_a_run_beyond_the_bound_of_what_is_kept_goes_on_bit_for_bit(
     """The cache holds only a few of the 24 rows."""
     monkeypatch.setattr(row_cache.RowCache.__init__, "__defaults__", (6000 if part == "last_blocks" else 640,))
     made = draft(task={"train_size": 24}, steps=10, trainable={"part": part, "blocks": 1}, more=NO_FRAMES)
-    config, data = prepared(made)
+    config, data = prepare(made, gpu=False)
     whole = list(train(config, data, cache=UNTRAINED))
-    assert curve(run_in_attempts(config, data, tmp_path, (2, 8), cache=UNTRAINED)) == curve(whole)
+    assert_same_run(run_in_attempts(config, data, tmp_path, (2, 8), cache=UNTRAINED), whole)
 
 
 def test_a_phase_of_contrast_leaves_the_classifier_and_moves_the_encoder(draft: Draft) -> None:
     made = two_phases(draft, {}, {"trainable": {"part": "classifier"}}, probe={"frame_steps": [4]})
-    start, middle, end = [event for event in events_of(made) if isinstance(event, Frame)]
+    start, middle, end = frames_of(events_of(made)).values()
     assert np.abs(middle.embeddings - start.embeddings).max() > 1e-2
     # From here on the encoder is frozen.
     np.testing.assert_allclose(end.embeddings, middle.embeddings, atol=1e-6)
@@ -417,13 +378,13 @@ def test_a_turn_for_the_phase_that_has_just_ended_is_a_notice(draft: Draft, plai
 
 
 def test_the_knobs_of_several_terms_are_told_apart(draft: Draft, tmp_path: Path) -> None:
-    terms = [
-        {"loss": "cross_entropy"},
+    objective = additive(
+        CE,
         {"loss": "supcon", "temperature": 0.3},
         {"loss": "supcon", "weight": 0.5, "temperature": 0.2, "level": "token", "k": 3},
         {"loss": "rdrop", "alpha": 1.0, "views": [{"view": "head_dropout"}]},
-    ]
-    made = draft(objective={"terms": terms, "combine": "additive"}, more=NO_FRAMES)
+    )
+    made = draft(objective=objective, more=NO_FRAMES)
     turns = {3: ("supcon_2.temperature", 0.9), 4: ("rdrop.alpha", 4.0), 5: ("supcon.weight", 2.0)}
     plain, live = events_of(made), events_of(made, controls=Script(turns))
     before, after = (steps_of(events)[2].values for events in (plain, live))
@@ -435,7 +396,7 @@ def test_the_knobs_of_several_terms_are_told_apart(draft: Draft, tmp_path: Path)
     assert fifth["loss.rdrop"] == pytest.approx(fifth["loss.rdrop.ce"] + 4.0 * fifth["loss.rdrop.kl"], rel=1e-5)
     recorded = [{"step": e.step, "name": e.name, "value": e.value} for e in live if isinstance(e, KnobTurned)]
     assert len(recorded) == 3
-    config, data = prepared(parse_config(made.model_dump(mode="json") | {"knob_turns": recorded}))
+    config, data = prepare(parse_config(made.model_dump(mode="json") | {"knob_turns": recorded}), gpu=False)
     assert curve(run_in_attempts(config, data, tmp_path, (4,), cache=UNTRAINED)) == curve(live)
 
 
@@ -458,7 +419,7 @@ def test_lambda_goes_to_zero_and_back_and_the_run_stays_resumable(
         trainable={"part": part, "blocks": 1},
         more=NO_FRAMES | {"knob_turns": [{"step": step, "name": "lambda", "value": value} for step, value in turns]},
     )
-    config, data = prepared(made)
+    config, data = prepare(made, gpu=False)
     whole = list(train(config, data, cache=UNTRAINED))
     weights = [start] * 2 + [0.5 - start] * 2 + [0.0] * 2 + [0.7] * 3
     tokens = [step.values["tokens"] for step in steps_of(whole)]
@@ -475,7 +436,7 @@ def test_lambda_goes_to_zero_and_back_and_the_run_stays_resumable(
 def test_a_failure_in_the_second_phase_names_its_step(draft: Draft, monkeypatch: pytest.MonkeyPatch) -> None:
     logits = Encoder.logits
     monkeypatch.setattr(Encoder, "logits", lambda self, pooled: logits(self, pooled) * float("nan"))
-    events = train(*prepared(two_phases(draft)))
+    events = train(*prepare(two_phases(draft), gpu=False))
     assert next(event for event in events if isinstance(event, Step) and event.step == 4)
     with pytest.raises(TrainingError, match="loss of step 5 is nan: lower the learning rate"):
         list(events)
@@ -491,7 +452,7 @@ def test_a_frame_whose_vectors_overflow_ends_the_run(
 
     monkeypatch.setattr("core.training.loop.encode", long)
     with pytest.raises(TrainingError, match=r"vectors after step \d+ overflow: lower the learning rate"):
-        list(train(*prepared(draft())))
+        list(train(*prepare(draft(), gpu=False)))
 
 
 # Failure
@@ -520,10 +481,8 @@ def test_a_term_without_trainable_weights_gives_a_notice(draft: Draft) -> None:
     """A contrastive term on a frozen encoder changes nothing, and a notice explains it."""
 
     def reported(weight: float) -> tuple[list[str], list[float]]:
-        terms = [{"loss": "supcon", "weight": weight}, {"loss": "cross_entropy"}]
-        made = draft(
-            objective={"terms": terms, "combine": "additive"}, trainable={"part": "classifier"}, more=NO_FRAMES
-        )
+        objective = additive({"loss": "supcon", "weight": weight}, CE)
+        made = draft(objective=objective, trainable={"part": "classifier"}, more=NO_FRAMES)
         events = events_of(made)
         notices = [str(e.message) for e in events if isinstance(e, Notice)]
         return notices, [e.values["loss.cross_entropy"] for e in events if isinstance(e, Step)]
@@ -537,7 +496,7 @@ def test_a_term_without_trainable_weights_gives_a_notice(draft: Draft) -> None:
 def test_the_predictions_of_the_test_are_those_that_are_scored(plain: Plain) -> None:
     data, events = plain.data, plain.events
     [predictions] = [event for event in events if isinstance(event, Predictions)]
-    [scored] = [event for event in events if isinstance(event, Evaluation) and event.split == "test"]
+    [scored] = evaluations(events, "test").values()
     assert predictions.labels == data.test.labels
     assert predictions.logits.shape == (len(data.test), len(data.classes))
     right = sum(int(row.argmax()) == label for row, label in zip(predictions.logits, data.test.labels, strict=True))
@@ -546,9 +505,9 @@ def test_the_predictions_of_the_test_are_those_that_are_scored(plain: Plain) -> 
 
 
 def test_where_no_classifier_learned_the_probes_predictions_are_kept(draft: Draft) -> None:
-    events = events_of(draft(objective={"terms": [{"loss": "supcon"}], "combine": "additive"}, more=NO_FRAMES))
+    events = events_of(draft(objective=additive({"loss": "supcon"}), more=NO_FRAMES))
     [predictions] = [event for event in events if isinstance(event, Predictions)]
-    [scored] = [event for event in events if isinstance(event, Evaluation) and event.split == "test"]
+    [scored] = evaluations(events, "test").values()
     assert scored.probe_rows is not None
     np.testing.assert_allclose(np.exp(predictions.logits).sum(1), 1.0, rtol=1e-4)
     assert scored.values["accuracy"] == np.mean(predictions.logits.argmax(1) == np.asarray(predictions.labels))
@@ -564,20 +523,15 @@ def follower(plain: Plain) -> list[Event]:
 def test_a_run_that_starts_from_another_has_its_encoder_and_a_new_classifier(
     plain: Plain, follower: list[Event]
 ) -> None:
-    last = [event for event in plain.events if isinstance(event, Frame)][-1]
-    first = next(event for event in follower if isinstance(event, Frame))
+    last, first = frames_of(plain.events)[8], frames_of(follower)[0]
     np.testing.assert_allclose(first.embeddings, last.embeddings, atol=1e-5)
     assert not np.allclose(first.logits, last.logits, atol=1e-3)
 
 
 def test_a_start_is_not_taken_from_the_cache_of_the_pre_trained_encoder(plain: Plain, follower: list[Event]) -> None:
-    frames = [[event for event in one if isinstance(event, Frame)] for one in (plain.events, follower)]
-    assert not np.allclose(frames[0][0].embeddings, frames[1][0].embeddings)
-    baselines = [
-        [event.values for event in one if isinstance(event, Evaluation) and event.split == "baseline"]
-        for one in (plain.events, follower)
-    ]
-    assert baselines[0] == baselines[1]  # the baseline is still the pre-trained encoder
+    assert not np.allclose(frames_of(plain.events)[0].embeddings, frames_of(follower)[0].embeddings)
+    # The baseline is still the pre-trained encoder.
+    assert evaluations(plain.events, "baseline") == evaluations(follower, "baseline")
 
 
 def test_unreadable_start_weights_raise(draft: Draft, tmp_path: Path) -> None:
@@ -595,7 +549,7 @@ def test_frames_and_snapshots_change_no_bit_of_what_is_learned_and_scored(draft:
         config, data = prepare(draft(more=more), gpu=False)
         events = list(train(config, data, checkpoints=Checkpoints(tmp_path / str(number))))
         [predictions] = [event for event in events if isinstance(event, Predictions)]
-        [scored] = [event for event in events if isinstance(event, Evaluation) and event.split == "test"]
+        [scored] = evaluations(events, "test").values()
         found.append((curve(events), predictions.logits.tobytes(), scored.values))
     assert found[0] == found[1]
 

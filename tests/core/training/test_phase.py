@@ -15,13 +15,9 @@ from core.encoders.packing import Tokens
 from core.training.phase import Phase
 from core.training.step import commit_step, compute_step
 from tests.cases import slow_but
-from tests.core.training.made import Draft, build_phase, preset_phases, take_steps, weights
+from tests.core.training.made import Draft, additive, build_phase, preset_phases, take_steps, weights
 
 B = 8
-
-
-def objective(*terms: dict[str, Any]) -> dict[str, Any]:
-    return {"terms": list(terms), "combine": "additive"}
 
 
 CE = {"loss": "cross_entropy"}
@@ -51,44 +47,33 @@ def texts_read(encoder: Encoder, block: int = 0) -> Iterator[list[int]]:
     handle.remove()
 
 
-READINGS: dict[str, tuple[str, int]] = {
-    "ce-scl": ("ce-scl", B),
-    "one-stage R-Drop": ("rdrop-one-stage", B),
-    "two-stage R-Drop": ("rdrop-two-stage", 2 * B),
-    "layers of tokens": ("multi-layer-token", B),
-    "consert": ("consert", 2 * B),
+def contrast(**settings: Any) -> dict[str, Any]:
+    return {"objective": additive(CE, {"loss": "supcon"} | settings)}
+
+
+# The texts that each call of a step reads, and the readings of the plan.
+READINGS: dict[str, tuple[dict[str, Any], list[int], int]] = {
+    "ce-scl": (preset_phases("ce-scl")[0], [B], 1),
+    "one-stage R-Drop": (preset_phases("rdrop-one-stage")[0], [B], 1),
+    "two-stage R-Drop": (preset_phases("rdrop-two-stage")[0], [2 * B], 2),
+    "layers of tokens": (preset_phases("multi-layer-token")[0], [B], 1),
+    "consert": (preset_phases("consert")[0], [2 * B], 2),
+    # Two passes to find the perturbation, then the clean and the perturbed text.
+    "adversarial": (contrast(views=[view("adversarial")]), [2 * B, 2 * B], 4),
+    "queue": (contrast(queue=16), [B], 2),  # the queue encodes with its own copy
+    "three views": (contrast(views=[view("dropout"), view("dropout")]), [3 * B], 3),
+    "weight 0": (contrast(views=[view("dropout")], weight=0.0), [B], 1),
 }
 
 
-@pytest.mark.parametrize(("name", "texts"), READINGS.values(), ids=READINGS)
-def test_the_encoder_reads_each_text_as_often_as_the_terms_need_and_in_one_call(
-    draft: Draft, name: str, texts: int
+@pytest.mark.parametrize(("phase", "calls", "readings"), READINGS.values(), ids=READINGS)
+def test_the_encoder_reads_each_text_as_often_as_the_plan_says_and_in_one_call(
+    draft: Draft, phase: dict[str, Any], calls: list[int], readings: int
 ) -> None:
-    made = build_phase(draft(**preset_phases(name)[0]))
+    made = build_phase(draft(**phase))
     with texts_read(made.encoder) as read:
         take_steps(made, 2)
-    assert read == [texts, texts]
-    assert made.plan.readings * B == texts
-
-
-@pytest.mark.parametrize(
-    ("terms", "calls", "readings"),
-    [
-        # Two passes to find the perturbation, then the clean and the perturbed text.
-        ([{"loss": "supcon", "views": [view("adversarial")]}], [2 * B, 2 * B], 4),
-        ([{"loss": "supcon", "queue": 16}], [B], 2),  # the queue encodes with its own copy
-        ([CE, {"loss": "supcon", "views": [view("dropout"), view("dropout")]}], [3 * B], 3),
-        ([CE, {"loss": "supcon", "views": [view("dropout")], "weight": 0.0}], [B], 1),
-    ],
-    ids=["adversarial", "queue", "three views", "weight 0"],
-)
-def test_other_views_cost_what_the_plan_says(
-    draft: Draft, terms: list[dict[str, Any]], calls: list[int], readings: int
-) -> None:
-    made = build_phase(draft(objective=objective(*terms)))
-    with texts_read(made.encoder) as read:
-        take_steps(made, 1)
-    assert read == calls
+    assert read == calls * 2
     assert made.plan.readings == readings
 
 
@@ -111,15 +96,9 @@ FROZEN: dict[str, dict[str, Any]] = {
     "two-stage, classifier": {"trainable": HEAD, "objective": preset_phases("rdrop-two-stage")[0]["objective"]},
     "one-stage, classifier": {"trainable": HEAD, "objective": preset_phases("rdrop-one-stage")[0]["objective"]},
     "tokens": {"trainable": LAST, "objective": preset_phases("token-scl")[0]["objective"]},
-    "tokens, classifier": {
-        "trainable": HEAD,
-        "objective": objective(CE, {"loss": "supcon", "level": "token", "k": 4, "layers": [1, 2], "projection": "mlp"}),
-    },
-    "layers, classifier": {
-        "trainable": HEAD,
-        "objective": objective(CE, {"loss": "supcon", "layers": [1, 2], "projection": "linear"}),
-    },
-    "queue": {"trainable": LAST, "objective": objective(CE, {"loss": "supcon", "queue": 12, "momentum": 0.5})},
+    "tokens, classifier": {"trainable": HEAD} | contrast(level="token", k=4, layers=[1, 2], projection="mlp"),
+    "layers, classifier": {"trainable": HEAD} | contrast(layers=[1, 2], projection="linear"),
+    "queue": {"trainable": LAST} | contrast(queue=12, momentum=0.5),
 }
 BY_CLASS = [(name, "class_balanced") for name in FROZEN]
 QUICK = [case for case in BY_CLASS if case[0] in ("last block", "two-stage, classifier", "tokens", "queue")]
@@ -178,12 +157,12 @@ def test_frozen_blocks_are_computed_once_per_row_for_the_same_losses(
 @pytest.mark.parametrize(
     "given",
     [
-        {"objective": objective(CE, {"loss": "supcon", "views": [view("eda")]})},
-        {"objective": objective(CE, {"loss": "supcon", "views": [view("token_shuffle")]})},
-        {"objective": objective(CE, {"loss": "supcon", "views": [view("feature_cutoff")]})},
-        {"objective": objective(CE, {"loss": "supcon", "views": [view("adversarial")]})},
+        contrast(views=[view("eda")]),
+        contrast(views=[view("token_shuffle")]),
+        contrast(views=[view("feature_cutoff")]),
+        contrast(views=[view("adversarial")]),
         {"micro_batch": 3},
-        {"objective": objective(CE, {"loss": "supcon", "layers": [1, 2]})},
+        contrast(layers=[1, 2]),
     ],
     ids=["eda", "token shuffle", "cut-off", "adversarial", "micro batch", "frozen layer"],
 )
@@ -217,7 +196,7 @@ def test_frozen_blocks_run_without_dropout_and_the_others_with_it(draft: Draft) 
 
 
 def test_every_term_reports_its_losses_reference_lines_and_gradient_norm(draft: Draft) -> None:
-    terms = objective(
+    terms = additive(
         CE,
         {"loss": "rdrop", "weight": 0.5, "views": [view("dropout")]},
         {"loss": "supcon", "weight": 0.3, "queue": 8},
@@ -242,9 +221,7 @@ def test_every_term_reports_its_losses_reference_lines_and_gradient_norm(draft: 
 
 
 def test_a_step_moves_nothing_before_it_is_committed(draft: Draft) -> None:
-    made = build_phase(
-        draft(objective=objective(CE, {"loss": "supcon", "queue": 8}), optimiser={"learning_rate": 0.01})
-    )
+    made = build_phase(draft(objective=additive(CE, {"loss": "supcon", "queue": 8}), optimiser={"learning_rate": 0.01}))
     before = weights(made.encoder)
     computed = compute_step(made, 1)
     assert all(torch.equal(tensor, before[name]) for name, tensor in weights(made.encoder).items())
@@ -265,7 +242,7 @@ def test_a_step_moves_nothing_before_it_is_committed(draft: Draft) -> None:
     ids=["all", "last block", "lora", "classifier"],
 )
 def test_only_what_learns_moves(draft: Draft, trainable: dict[str, Any], moving: tuple[str, ...]) -> None:
-    terms = objective(CE, {"loss": "supcon", "projection": "mlp"})
+    terms = additive(CE, {"loss": "supcon", "projection": "mlp"})
     made = build_phase(draft(objective=terms, trainable=trainable, optimiser={"learning_rate": 1e-2}))
     before = weights(made.encoder)
     take_steps(made, 3)
@@ -296,7 +273,7 @@ def test_a_gradient_cache_as_large_as_the_batch_or_over_frozen_blocks_changes_no
 
 def test_an_adversarial_step_follows_the_contrastive_loss_among_those_that_share_it(draft: Draft) -> None:
     def gradient(*terms: dict[str, Any]) -> torch.Tensor:
-        made = build_phase(draft(objective={"terms": terms, "combine": "additive"}), dropout=0.0)
+        made = build_phase(draft(objective=additive(*terms)), dropout=0.0)
         (found,) = made.batch(1).gradients.values()
         return found[0]
 
@@ -309,7 +286,7 @@ def test_an_adversarial_step_follows_the_contrastive_loss_among_those_that_share
 def test_an_adversarial_step_uses_the_current_knob_values(draft: Draft) -> None:
     def gradients(launched: float, turned: float) -> list[torch.Tensor]:
         term = {"loss": "supcon", "temperature": launched, "views": [view("adversarial")]}
-        made = build_phase(draft(objective=objective(term)), dropout=0.0)
+        made = build_phase(draft(objective=additive(term)), dropout=0.0)
         made.set_objective(made.objective_config.with_knob("temperature", turned))
         return made.batch(1).gradients[1]
 

@@ -13,13 +13,20 @@ from torch import Tensor, nn
 from core.advice.prepare import prepare
 from core.config import RunConfig
 from core.encoders.model import Encoder
-from core.events import Evaluation, Frame
 from core.training.checkpoints import Checkpoints
 from core.training.encode import encoder_autocast, in_bfloat16
 from core.training.loop import train
 from core.training.untrained import VectorCache
 from tests.cases import each
-from tests.core.training.made import Draft, build_phase, curve, preset_phases, run_in_attempts, take_steps
+from tests.core.training.made import (
+    Draft,
+    assert_same_run,
+    build_phase,
+    frames_of,
+    preset_phases,
+    run_in_attempts,
+    take_steps,
+)
 
 CPU = torch.device("cpu")
 
@@ -110,18 +117,14 @@ def test_a_run_in_bfloat16_resumes_bit_for_bit(draft: Draft, tmp_path: Path) -> 
     config, data = prepare(lowered(draft), gpu=False)
     straight = list(train(config, data, checkpoints=Checkpoints(tmp_path / "straight")))
     resumed = run_in_attempts(config, data, tmp_path / "resumed", [3, 6])
-    assert curve(resumed) == curve(straight)
-    tests = [
-        [e.values for e in events if isinstance(e, Evaluation) and e.split == "test"] for events in (straight, resumed)
-    ]
-    assert tests[0] == tests[1]
+    assert_same_run(resumed, straight)
 
 
 def test_untrained_vectors_of_the_two_precisions_are_kept_apart(draft: Draft) -> None:
     cache: VectorCache = {}
     config, data = prepare(lowered(draft), gpu=False)
-    first = next(e for e in train(config, data, cache=cache) if isinstance(e, Frame) and e.step == 0)
+    first = frames_of(list(train(config, data, cache=cache)))[0]
     whole = config.model_copy(update={"precision": "float32"})
-    second = next(e for e in train(whole, data, cache=cache) if isinstance(e, Frame) and e.step == 0)
+    second = frames_of(list(train(whole, data, cache=cache)))[0]
     assert first.embeddings.tolist() != second.embeddings.tolist()
     assert abs(first.embeddings - second.embeddings).max() < 0.1

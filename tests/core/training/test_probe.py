@@ -11,14 +11,13 @@ import torch
 
 from core.config import RunConfig
 from core.encoders.model import Encoder, Tokenizer, load_encoder
-from core.events import TRAIN, VALIDATION, Evaluation, Event, Frame, Started, Tokens
+from core.events import TRAIN, VALIDATION, Evaluation, Event, Started, Tokens
 from core.representation.neural_collapse import neural_collapse
 from core.tasks import TaskData
-from core.training import probe as frames
+from core.training import probe
 from core.training.checkpoints import Checkpoints, load_learned
 from core.weight_files import snapshot_path, snapshot_steps
-from tests.core.training.made import Draft, run_draft
-from tests.core.training.test_loop import Script
+from tests.core.training.made import Draft, Script, assert_same_run, frames_of, run_draft
 
 PROBE = {"probe": {"size": 6, "train_size": 4, "frame_steps": [4]}}
 
@@ -36,10 +35,6 @@ class Plain(NamedTuple):
 def plain(draft: Draft, tmp_path_factory: pytest.TempPathFactory) -> Plain:
     checkpoints = Checkpoints(tmp_path_factory.mktemp("plain"))
     return Plain(*run_draft(draft(more=PROBE), checkpoints=checkpoints), checkpoints.path)
-
-
-def frames_of(events: list[Event]) -> dict[int, Frame]:
-    return {event.step: event for event in events if isinstance(event, Frame)}
 
 
 def loaded(config: RunConfig, data: TaskData) -> tuple[Encoder, Tokenizer]:
@@ -126,7 +121,7 @@ def test_attention_of_texts_that_do_not_fit_is_not_kept(
     per_token = 2 * 2 * 2 * 3  # bytes, blocks, heads, frames
     fitting = sum(text.length for text in whole.texts[:3]) * per_token
     for size, kept in ((fitting, 3), (fitting - 1, 2), (0, 0)):
-        monkeypatch.setattr(frames, "ATTENTION_BYTES_MAX", size)
+        monkeypatch.setattr(probe, "ATTENTION_BYTES_MAX", size)
         _, _, events = run_draft(draft(more=PROBE))
         (tokens,) = [event for event in events if isinstance(event, Tokens)]
         assert tokens.texts == whole.texts[:kept]
@@ -135,35 +130,24 @@ def test_attention_of_texts_that_do_not_fit_is_not_kept(
             assert (0 if frame.attention is None else frame.attention.shape[2]) == columns
 
 
-def test_a_snapshot_is_the_model_of_its_frame(draft: Draft, tmp_path: Path) -> None:
-    more = PROBE | {"checkpoint": {"snapshot_steps": [4]}}
-    config, data, events = run_draft(draft(more=more), checkpoints=Checkpoints(tmp_path))
+@pytest.mark.parametrize("adapters", [False, True])
+def test_a_snapshot_is_a_plain_model_of_its_frame_and_leaves_the_run_as_it_was(
+    draft: Draft, tmp_path: Path, adapters: bool
+) -> None:
+    lora = {"part": "lora", "lora_rank": 2, "lora_dropout": 0.0}
+    given: dict[str, Any] = {"trainable": lora, "optimiser": {"learning_rate": 0.02}} if adapters else {}
+    more, plain = (PROBE | {"checkpoint": {"snapshot_steps": steps}} for steps in ([4], []))
+    config, data, events = run_draft(draft(more=more, **given), checkpoints=Checkpoints(tmp_path))
     assert snapshot_steps(tmp_path) == (4,)
+    assert_same_run(events, run_draft(draft(more=plain, **given))[2])
     encoder, tokenizer = loaded(config, data)
     load_learned(snapshot_path(tmp_path, 4), encoder)
     (started,) = [event for event in events if isinstance(event, Started)]
+    frames = frames_of(events)
     for row in range(10):
         vector, _ = alone(encoder, tokenizer, started.probe.texts[row])
-        np.testing.assert_allclose(frames_of(events)[4].embeddings[row], vector, atol=1e-5)
-        assert not np.allclose(frames_of(events)[8].embeddings[row], vector, atol=1e-3)
-
-
-def test_a_snapshot_of_adapters_is_a_plain_model_and_leaves_the_run_as_it_was(draft: Draft, tmp_path: Path) -> None:
-    lora: dict[str, Any] = {
-        "trainable": {"part": "lora", "lora_rank": 2, "lora_dropout": 0.0},
-        "optimiser": {"learning_rate": 0.02},
-    }
-    config, data, events = run_draft(
-        draft(more=PROBE | {"checkpoint": {"snapshot_steps": [4]}}, **lora), checkpoints=Checkpoints(tmp_path)
-    )
-    _, _, without = run_draft(draft(more=PROBE | {"checkpoint": {"snapshot_steps": []}}, **lora))
-    np.testing.assert_array_equal(frames_of(events)[8].embeddings, frames_of(without)[8].embeddings)
-    encoder, tokenizer = loaded(config, data)
-    load_learned(snapshot_path(tmp_path, 4), encoder)
-    (started,) = [event for event in events if isinstance(event, Started)]
-    vector, _ = alone(encoder, tokenizer, started.probe.texts[0])
-    np.testing.assert_allclose(frames_of(events)[4].embeddings[0], vector, atol=1e-5)
-    assert not np.allclose(frames_of(events)[0].embeddings[0], vector, atol=1e-3)
+        np.testing.assert_allclose(frames[4].embeddings[row], vector, atol=1e-5)
+        assert all(not np.allclose(frames[step].embeddings[row], vector, atol=1e-3) for step in (0, 8))
 
 
 def test_a_run_that_is_stopped_keeps_the_weights_it_stopped_with(draft: Draft, tmp_path: Path) -> None:

@@ -11,26 +11,21 @@ from sklearn.linear_model import LogisticRegression
 
 from core.config.objective import ObjectiveConfig
 from core.config.score_source import PROBE_ROWS
-from core.events import Evaluation, Event, Frame, Notice, Started
+from core.events import Notice, Started
 from core.tasks import TaskData
 from core.training.checkpoints import Checkpoints, load_learned
 from core.training.encode import encode
 from core.training.untrained import VectorCache
-from tests.core.training.made import CPU, Draft, run_draft, run_in_attempts
+from tests.core.training.made import CPU, Draft, additive, evaluations, frames_of, run_draft, run_in_attempts
 from tests.core.training.test_probe import loaded
 
 PROBE = {"probe": {"size": 10, "train_size": 4, "frame_steps": [4]}}
 CONTRAST = ObjectiveConfig().with_knob("lambda", 1.0).model_dump(mode="json")
 TWO_PHASES: dict[str, Any] = {
     "phases": [
-        {"steps": 4, "batch_size": 8, "objective": {"terms": [{"loss": "supcon"}], "combine": "additive"}},
-        {"steps": 4, "batch_size": 8, "objective": {"terms": [{"loss": "cross_entropy"}], "combine": "additive"}},
+        {"steps": 4, "batch_size": 8, "objective": additive({"loss": loss})} for loss in ("supcon", "cross_entropy")
     ]
 }
-
-
-def evaluations(events: list[Event], split: str) -> dict[int, Evaluation]:
-    return {e.step: e for e in events if isinstance(e, Evaluation) and e.split == split}
 
 
 def expected(data: TaskData, encoder: Any, tokenizer: Any, split: str) -> tuple[np.ndarray, float]:
@@ -53,7 +48,7 @@ def test_frames_of_contrast_alone_hold_a_linear_probe(draft: Draft, tmp_path: Pa
     if cached:
         run_draft(made, cache=cache)
     config, data, events = run_draft(made, checkpoints=Checkpoints(tmp_path), cache=cache)
-    frames = {event.step: event for event in events if isinstance(event, Frame)}
+    frames = frames_of(events)
     validation = evaluations(events, "validation")
     first, last = loaded(config, data), loaded(config, data)
     load_learned(Checkpoints(tmp_path).path, last[0])

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from core.advice.prepare import prepare
 from core.config import RunConfig
 from core.errors import ConfigError
-from core.events import Evaluation, Frame
+from core.events import Evaluation
 from core.training.checkpoints import TrainedModel
 from core.training.loop import train
 from tests.cases import each
-from tests.core.training.made import Draft, build_phase, scored_csv
+from tests.core.training.made import Draft, build_phase, frames_of, scored_csv
 
 COSENT = {"terms": [{"loss": "cosent"}]}
 DROPOUT = [{"view": "dropout"}]
@@ -61,7 +61,7 @@ def test_validation_and_test_are_scored_by_rank_correlation(scored: Draft) -> No
     model = TrainedModel()
     events = list(train(config, data, trained=model))
     last = {event.split: event.values for event in events if isinstance(event, Evaluation)}
-    frame = [event for event in events if isinstance(event, Frame)][-1]
+    frame = frames_of(events)[30]
     held_out = len(data.validation)
     assert config.probe.size == held_out
     expected = slow_spearman(frame.embeddings[:held_out], data.validation.scores or ())

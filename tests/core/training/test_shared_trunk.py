@@ -15,11 +15,11 @@ from core.config import RunConfig
 from core.config.edit import apply_settings
 from core.encoders.model import Trunk, load_encoder
 from core.errors import TrainingError
-from core.events import BASELINE, Evaluation, Event, Finished, Frame, Predictions, Step
+from core.events import BASELINE, Evaluation, Event, Finished, Predictions, Step
 from core.tasks import TaskData
 from core.training.loop import train
 from core.training.shared_trunk import Cell, Surface
-from tests.core.training.made import Draft, StopAt, curve
+from tests.core.training.made import Draft, Script, curve, evaluations, frames_of
 
 SMALL: dict[str, Any] = {
     "executor": "surface",
@@ -65,10 +65,6 @@ def together(prepared: list[tuple[RunConfig, TaskData]]) -> list[list[Event | Ex
     return trained(cells_of(prepared))
 
 
-def frames_of(events: list[Any]) -> list[Frame]:
-    return [event for event in events if isinstance(event, Frame)]
-
-
 @pytest.mark.parametrize("blocks", [1, 2])  # the last, and all of the tiny encoder
 def test_cells_learn_as_each_does_alone(
     prepared: list[tuple[RunConfig, TaskData]], two_threads: None, blocks: int
@@ -80,8 +76,8 @@ def test_cells_learn_as_each_does_alone(
         alone = list(train(config, data))
         for ours, theirs in zip(curve(events), curve(alone), strict=True):
             assert ours == pytest.approx(theirs, rel=1e-4, abs=1e-5)
-        for ours_frame, theirs_frame in zip(frames_of(events), frames_of(alone), strict=True):
-            np.testing.assert_allclose(ours_frame.embeddings, theirs_frame.embeddings, atol=1e-4)
+        for step, frame in frames_of(alone).items():
+            np.testing.assert_allclose(frames_of(events)[step].embeddings, frame.embeddings, atol=1e-4)
         assert isinstance(events[-1], Finished)
 
 
@@ -94,18 +90,17 @@ def test_threads_and_neighbours_change_no_bit(
     torch.set_num_threads(1)
     [alone] = trained(cells_of(prepared[2:]))
     assert curve(both[2]) == curve(alone)
-    for ours, theirs in zip(frames_of(both[2]), frames_of(alone), strict=True):
-        np.testing.assert_array_equal(ours.embeddings, theirs.embeddings)
+    for step, frame in frames_of(alone).items():
+        np.testing.assert_array_equal(frames_of(both[2])[step].embeddings, frame.embeddings)
 
 
 def test_cells_begin_equal_and_see_the_same_batches(together: list[list[Event | Exception]]) -> None:
     first = [next(event for event in events if isinstance(event, Step)).values for events in together]
     # τ does not enter the cross-entropy, so equal weights, batches and dropout give equal first values.
     assert len({values["loss.cross_entropy"] for values in first}) == 1
-    ends = [frames_of(events)[-1].embeddings for events in together]
+    starts, ends = ([frames_of(events)[step].embeddings for events in together] for step in (0, 6))
     assert not np.array_equal(ends[0], ends[1])
-    starts = [next(event for event in events if isinstance(event, Frame)) for events in together]
-    assert all(np.array_equal(starts[0].embeddings, one.embeddings) for one in starts)
+    assert all(np.array_equal(starts[0], one) for one in starts)
 
 
 def test_a_cell_trains_at_the_dropout_rate_of_its_config(draft: Draft, still_encoder: Path) -> None:
@@ -145,33 +140,30 @@ def test_the_probe_of_a_cell_reads_the_rows_that_its_batches_reach(draft: Draft)
     base = apply_settings(draft(), {"preset": "ce", **SMALL, "steps": 2, "probe.frame_steps": [2]})
     sizes = [4, 6]
     cells = [Cell(*prepare(apply_settings(base, {"batch_size": size}), gpu=False)) for size in sizes]
-    probes = [[e for e in events if isinstance(e, Evaluation) and e.split == BASELINE] for events in trained(cells)]
-    assert [[probe.values["train_rows"] for probe in found] for found in probes] == [[2 * size] for size in sizes]
+    probes = [evaluations(events, BASELINE) for events in trained(cells)]
+    assert [probe[0].values["train_rows"] for probe in probes] == [2 * size for size in sizes]
 
 
 def test_a_cell_that_fails_leaves_the_others_alone(prepared: list[tuple[RunConfig, TaskData]]) -> None:
     config, data = prepared[0]
-    together = trained([Cell(config, data, Broken(99)), *cells_of(prepared[1:])])
+    together = trained([Cell(config, data, Broken()), *cells_of(prepared[1:])])
     assert isinstance(together[0][-1], TrainingError)
     assert [type(events[-1]) for events in together[1:]] == [Finished, Finished]
 
 
-class Broken(StopAt):
+class Broken(Script):
     def take_turns(self) -> Sequence[tuple[str, float]]:
         raise TrainingError("broken")
 
 
 def test_dropped_and_stopped_cells_end(prepared: list[tuple[RunConfig, TaskData]]) -> None:
     dropped: set[int] = set()
-    stop = StopAt(2)
-    cells = [*cells_of(prepared[:2]), Cell(*prepared[2], stop)]
+    cells = [*cells_of(prepared[:2]), Cell(*prepared[2], Script(stop_after=2))]
     found: list[list[Any]] = [[], [], []]
     for number, event in Surface(cells, {}, dropped).events():
         found[number].append(event)
         if isinstance(event, Step) and number == 0:
             dropped.add(0)
-        if isinstance(event, Step) and number == 2:
-            stop.step = event.step
     assert len(curve(found[0])) <= 2
     assert found[1][-1] == Finished(6, "finished")
     assert found[2][-1].status == "stopped"
@@ -223,8 +215,6 @@ class TestTrunk:
 def test_the_probe_of_a_trunk_is_fitted_on_added_paraphrases_as_that_of_a_run(draft: Draft) -> None:
     task = {"task.id": "nli", "task.path": None, "task.train_size": 24, "task.paraphrases": "strong"}
     config, data = prepare(apply_settings(draft(), {"preset": "ce-scl", **SMALL, **task}), gpu=False)
-    [together], alone = trained([Cell(config, data)]), train(config, data)
-    probes = [
-        [one for one in events if isinstance(one, Evaluation) and one.split == BASELINE] for events in (together, alone)
-    ]
-    assert probes[0][0].values == pytest.approx(probes[1][0].values, abs=1e-4)
+    [together], alone = trained([Cell(config, data)]), list(train(config, data))
+    ours, theirs = (evaluations(events, BASELINE)[0].values for events in (together, alone))
+    assert ours == pytest.approx(theirs, abs=1e-4)

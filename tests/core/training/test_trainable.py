@@ -78,14 +78,6 @@ class TestLora:
         assert type(encoder.base) is type(made(model_type).base)
         assert torch.equal(outputs(encoder), expected)
 
-    def test_query_and_value_of_every_block_have_adapters_of_the_asked_rank(self, model_type: str) -> None:
-        encoder = made(model_type)
-        apply_trainable(encoder, LORA)
-        for block in encoder.blocks:
-            drawn = [p for name, p in block.named_parameters() if "lora_A" in name]
-            assert len(drawn) == len(encoder.family.lora_targets)
-            assert all(p.shape == (3, 16) for p in drawn)
-
     def test_only_adapters_and_head_learn(self, model_type: str) -> None:
         encoder = made(model_type)
         encoder.projections = nn.ModuleDict({"supcon": nn.Linear(16, 4)})
@@ -122,9 +114,10 @@ class TestLora:
         expected = outputs(encoder)
         apply_trainable(encoder, LORA.model_copy(update={"lora_rank": 5}))
         torch.testing.assert_close(outputs(encoder), expected, atol=1e-5, rtol=1e-5)
-        drawn = [p for name, p in encoder.named_parameters() if "lora_A" in name]
-        assert len(drawn) == len(encoder.family.lora_targets) * len(encoder.blocks)
-        assert all(p.shape == (5, 16) for p in drawn)
+        for block in encoder.blocks:
+            drawn = [p for name, p in block.named_parameters() if "lora_A" in name]
+            assert len(drawn) == len(encoder.family.lora_targets)
+            assert all(p.shape == (5, 16) for p in drawn)
 
 
 def test_dropout_of_blocks_and_adapters_is_on_and_that_of_the_embeddings_off_with_adapters() -> None:
