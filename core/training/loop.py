@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from core.advice.idle_terms import STEPS_IN_A_ROW, inert_terms, slow_queues, starving_sentences
-from core.config import KnobTurn, RunConfig, TrainableConfig, check_turn
+from core.config import KnobTurn, RunConfig, TaskConfig, TrainableConfig, check_turn
 from core.config.objective import ObjectiveConfig
 from core.config.plan import objective_at
 from core.config.score_source import classifier_learned, classifier_note
@@ -37,7 +37,6 @@ from core.events import (
 )
 from core.messages import N_, Message
 from core.tasks import TaskData
-from core.training.augmentation import with_back_translations
 from core.training.checkpoints import (
     PROJECTIONS,
     Checkpoints,
@@ -53,7 +52,7 @@ from core.training.data_parallel import Ranks
 from core.training.encode import Interrupted, encode, encoder_autocast, load_encoder_of
 from core.training.passes import Machine
 from core.training.phase import NO_TURNS, Phase
-from core.training.probe import ProbeFrames
+from core.training.probe import ProbeFrames, view_agreement
 from core.training.scores import classification_scores, probe_scores, similarity_scores
 from core.training.step import commit_step, compute_step
 from core.training.trainable import (
@@ -72,7 +71,7 @@ from core.training.untrained import (
     learned_rows,
     weights_fingerprint,
 )
-from core.training.view_agreement import view_agreement
+from core.views.back_translation import round_trip
 from core.weight_files import snapshot_path, state_path
 
 # Maximum size of the state kept at a frame when all weights learn, and of all states of a run.
@@ -238,28 +237,27 @@ class _Run:
 
         The pre-trained encoder is kept for the linear probe, and the encoder before the first step for the first frame.
         """
-        config, seed = self.config, self.config.seed
-        machine = self.machine
+        config, machine, drawn = self.config, self.machine, None
         fingerprint = weights_fingerprint(self.encoder)
-        key = cache_key(config.encoder, fingerprint, self.data, machine.arithmetic)
         self._baseline: Baseline | None = None
         if self.encoder.trunk is None:  # runs on one trunk share a probe
+            key = cache_key(config.encoder, fingerprint, self.data, machine.arithmetic)
             self._baseline = Baseline(
                 config, self.data, self.encoder, self.tokenizer, autocast=machine.autocast, cache=self.cache, key=key
             )
         if start is not None:
             load_start(start, self.encoder)
             fingerprint = f"{fingerprint} {config.start}"
-            key = cache_key(config.encoder, fingerprint, self.data, machine.arithmetic)
         if blocks := config.reinitialised_blocks:
             # On the CPU, so that the draws do not depend on the device.
             reinitialise(self.encoder.cpu(), blocks)
             self.encoder.to(machine.device)
-            key = cache_key(config.encoder, fingerprint, self.data, machine.arithmetic, (blocks, seed))
+            drawn = blocks, config.seed
         if config.classifier_start == "probe":
             learned = self.data.train.take(learned_rows(config, self.data.train.labels))
             fit_classifier(self.encoder, self.tokenizer, learned.inputs, learned.labels, config.seed)
         texts = self.frames.texts_of(by_probe=not classifier_learned(config, 0))
+        key = cache_key(config.encoder, fingerprint, self.data, machine.arithmetic, drawn)
         self._start: Untrained | None = Untrained(
             self.encoder, texts, self.frames.attended, key, self.cache, keep=resume
         )
@@ -504,7 +502,7 @@ class _Run:
     def _test(self) -> Iterator[Evaluation | Predictions]:
         """Yield the scores of the test split; without a trained classifier, those of a linear probe."""
         labels, by_probe = self.data.test.labels, not classifier_learned(self.config, self.step)
-        fitting = self.frames.fitting_texts if by_probe else ()
+        fitting = self.frames.fitting.inputs if by_probe else ()
         texts = (*fitting, *self.data.test.inputs)
         found = encode(self.encoder, self.tokenizer, texts, autocast=self.machine.autocast)
         if by_probe:
@@ -571,3 +569,29 @@ def device_of(name: str) -> torch.device:
         raise TrainingError("device = {device} is not available to torch here: choose auto or cpu.", device=repr(name))
     found = next((kind for kind, available in here.items() if available), "cpu")
     return torch.device(found if name == "auto" else name)
+
+
+def with_back_translations(
+    data: TaskData, task: TaskConfig, seed: int, *, kept: Path | None, device: torch.device
+) -> TaskData:
+    """Append the back-translation of every training text to the training rows, with the same label.
+
+    If the config asks for no back-translation, return the data unchanged.
+
+    Source: Gunel et al. 2021, arXiv:2011.01403, section 5: noise by back-translation at a temperature.
+
+    Args:
+        kept: file that caches translations, shared by runs; None caches them for this run only.
+    Raises: EncoderError or ConfigError if a model cannot be fetched or loaded.
+    """
+    if task.back_translation is None:
+        return data
+    forward, backward = task.translators
+    settings: dict[str, str | float] = {
+        "forward": forward,
+        "backward": backward,
+        "temperature": task.back_translation,
+    }
+    trip = round_trip(settings, seed, kept, device)
+    seconds = None if data.train.seconds is None else trip.translate(data.train.seconds)
+    return data.with_more(trip.translate(data.train.texts), seconds)

@@ -14,7 +14,6 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from core.config import Precision
 from core.config.plan import Pass, Plan
 from core.encoders.model import Encoder, Tokenizer
 from core.encoders.packing import Tokens
@@ -42,14 +41,9 @@ class Machine(NamedTuple):
     autocast: torch.autocast
 
     @property
-    def precision(self) -> Precision:
-        """Return the precision of the encoder's passes."""
-        return "bfloat16" if self.autocast._enabled else "float32"
-
-    @property
     def arithmetic(self) -> str:
-        """Return the device type and the precision, which differ in rounding."""
-        return f"{self.device.type} {self.precision}"
+        """Return the device type and the precision of the encoder's passes, which differ in rounding."""
+        return f"{self.device.type} {'bfloat16' if self.autocast._enabled else 'float32'}"
 
 
 class Batch(NamedTuple):
@@ -74,6 +68,9 @@ class Passes:
 
     Outputs are not cached if a view changes a text before the encoder, or if the batch consists of triplets or
     pairs. With a gradient cache or several processes, they are cached only if all blocks are frozen.
+
+    Attributes:
+        plan: may be replaced by one with the same passes. Adversarial steps then follow its loss, with its knobs.
     """
 
     def __init__(
@@ -100,7 +97,7 @@ class Passes:
             micro_batch: number of texts encoded at a time; None for the whole batch.
             translations: file that caches back-translations.
         """
-        self._plan, self._encoder, self._machine, self._micro_batch = plan, encoder, machine, micro_batch
+        self.plan, self._encoder, self._machine, self._micro_batch = plan, encoder, machine, micro_batch
         self.inputs = StepInputs(data, encoder, tokenizer, plan.passes, seed=seed, translations=translations)
         self._ranks = ranks
         self._seed, self._taps = seed, Taps(plan.layers, plan.tokens)
@@ -118,10 +115,6 @@ class Passes:
                     rows_of, self._frozen_states, lambda row: len(self.inputs.plain([row])[0].ids) * width
                 )
 
-    def follow(self, plan: Plan) -> None:
-        """Set a plan with the same passes. Adversarial steps then follow its loss, with its knobs."""
-        self._plan = plan
-
     def batch(self, step: int, rows: Sequence[int], examples: Sequence[int], labels: Tensor) -> Batch:
         """Return the inputs of the passes at a step.
 
@@ -131,18 +124,18 @@ class Passes:
         """
         tokens = [
             self.inputs.tokens(number, step, rows if wanted.source == "rows" else examples)
-            for number, wanted in enumerate(self._plan.passes)
+            for number, wanted in enumerate(self.plan.passes)
         ]
         mixed = {}
-        for number, wanted in enumerate(self._plan.passes):
+        for number, wanted in enumerate(self.plan.passes):
             if wanted.cutmix:
                 rng = row_generator(self._seed, step, 0, stream("cutmix"))
                 tokens[number], *how = cutmix(tokens[number], self._encoder.special_ids, wanted.cutmix, rng)
                 mixed[number] = Mixed(*(torch.tensor(values, device=labels.device) for values in how))
         gradients = {}
-        for number, wanted in enumerate(self._plan.passes):
+        for number, wanted in enumerate(self.plan.passes):
             if wanted.view is not None and wanted.view.entry.follows_gradient:
-                having = [t for t in self._plan.terms if wanted.view in t.term.views]
+                having = [t for t in self.plan.terms if wanted.view in t.term.views]
                 # An adversarial step follows the contrastive term if several share the view.
                 followed = max(having, key=lambda t: (t.term.entry.contrastive, t.term.weight > 0))
                 gradients[number] = embedding_gradients(
@@ -192,7 +185,7 @@ class Passes:
         size = end - start
         edits = [
             (wanted.view, list(range(number * size, (number + 1) * size)), batch.gradients.get(number, [])[start:end])
-            for number, wanted in enumerate(self._plan.passes)
+            for number, wanted in enumerate(self.plan.passes)
             if wanted.view is not None and wanted.view.entry.kind == "embedding"
         ]
         if not edits:

@@ -123,7 +123,7 @@ class Phase:
             count = len(self.data.triplets or self.data.pairs)
             self._examples = RandomSampler(count, self.config.batch_size, self.seed)
         if plan.same_passes(self.plan):
-            self.passes.follow(plan)
+            self.passes.plan = plan
         else:
             self.passes = self._passes(plan)
         self.plan = plan

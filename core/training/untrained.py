@@ -72,14 +72,9 @@ class FolderCache:
 VectorCache = dict[str, Vectors] | FolderCache
 
 
-def candidate_rows(rows: int) -> list[int]:
-    """Return the training rows that can be on the map, spread evenly."""
-    return [int(row) for row in np.linspace(0, rows - 1, min(TRAIN_POINTS_MAX, rows)).astype(np.int64)]
-
-
 def probe_rows(rows: int, size: int) -> list[int]:
-    """Return the training rows on the map."""
-    return spread(candidate_rows(rows), size)
+    """Return the training rows on the map, among those that can be on it."""
+    return spread(spread(range(rows), TRAIN_POINTS_MAX), size)
 
 
 def spread(rows: Sequence[int], count: int) -> list[int]:
