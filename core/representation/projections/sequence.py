@@ -66,14 +66,33 @@ def map_frames(
         ended: whether no more frames will come.
     """
     steps = sorted(set(present))
-    if not steps:
+    if not steps or (spec.mode == "once" and not ended):
         return
     read = lru_cache(FRAMES_IN_MEMORY)(read)
     if spec.mode == "once":
-        yield from _placed_once(spec, steps, read, done) if ended else ()
-    else:
-        fitted = steps if spec.entry.quick else keyframes(planned, steps, ended=ended)
-        yield from _by_keyframes(spec, steps, fitted, read, done)
+        points = done(steps[-1])
+        if points is None:
+            points = _fit(spec, read(steps[-1]), None)
+            yield Placed(steps[-1], points)
+        place = spec.entry.onto
+        assert place is not None  # MapSpec rejects a mode that its method lacks
+        for step in [s for s in steps[:-1] if done(s) is None]:
+            with _one_thread():
+                placed = place(read(step), PreviousMap(read(steps[-1]), points), spec.settings)
+            yield Placed(step, placed)
+        return
+    before: tuple[int, Points] | None = None
+    for step in steps if spec.entry.quick else keyframes(planned, steps, ended=ended):
+        points = done(step)
+        if points is None:
+            frame = None if before is None else PreviousMap(read(before[0]), before[1])
+            points = _fit(spec, read(step), frame)
+            yield Placed(step, points)
+        if before is not None:
+            for other in [s for s in steps if before[0] < s < step and done(s) is None]:
+                ends = (before[1], points), (read(before[0]), read(step))
+                yield Placed(other, interpolate_points(*ends, read(other)))
+        before = step, points
 
 
 def interpolate_points(points: tuple[Points, Points], vectors: tuple[Array, Array], here: Array) -> Points:
@@ -125,39 +144,9 @@ def place_new(points: Points, embeddings: Array, vectors: Array, *, linear: bool
     return (weights[:, :, None] * points[found]).sum(1).astype(np.float32)
 
 
-def _by_keyframes(
-    spec: MapSpec, steps: Sequence[int], fitted: Sequence[int], read: Read, done: Done
-) -> Iterator[Placed]:
-    before: tuple[int, Points] | None = None
-    for step in fitted:
-        points = done(step)
-        if points is None:
-            points = _fit(spec, step, before, read)
-            yield Placed(step, points)
-        if before is not None:
-            for other in [s for s in steps if before[0] < s < step and done(s) is None]:
-                ends = (before[1], points), (read(before[0]), read(step))
-                yield Placed(other, interpolate_points(*ends, read(other)))
-        before = step, points
-
-
-def _placed_once(spec: MapSpec, steps: Sequence[int], read: Read, done: Done) -> Iterator[Placed]:
-    place = spec.entry.onto
-    assert place is not None  # MapSpec rejects a mode that its method lacks
-    points = done(steps[-1])
-    if points is None:
-        points = _fit(spec, steps[-1], None, read)
-        yield Placed(steps[-1], points)
-    for step in [s for s in steps[:-1] if done(s) is None]:
-        with _one_thread():
-            placed = place(read(step), PreviousMap(read(steps[-1]), points), spec.settings)
-        yield Placed(step, placed)
-
-
-def _fit(spec: MapSpec, step: int, before: tuple[int, Points] | None, read: Read) -> Points:
-    frame = None if before is None else PreviousMap(read(before[0]), before[1])
+def _fit(spec: MapSpec, embeddings: Array, before: PreviousMap | None) -> Points:
     with _one_thread():
-        return spec.entry.fit(read(step), spec.dims, spec.settings, spec.seed, frame)
+        return spec.entry.fit(embeddings, spec.dims, spec.settings, spec.seed, before)
 
 
 def _one_thread() -> AbstractContextManager[object]:
