@@ -8,22 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
 
 # Up to this exponent, exp(s) and its sums fit float32 without subtracting the maximum first.
 SAFE_EXPONENT = 60.0
-
-
-class Strip(NamedTuple):
-    """Similarities of rows [start, stop) with columns [start, end); −inf for pairs that do not count."""
-
-    start: int
-    stop: int
-    end: int
-    s: Tensor
 
 
 def others_logsumexp(z: Tensor, temperature: float, groups: Tensor | None = None) -> Tensor:
@@ -118,10 +109,13 @@ def _weigh(s: Tensor, pair: Tensor, row_lse: Tensor, column_lse: Tensor, row_g: 
     s.sub_(column_lse).exp_().mul_(column_g).add_(pair)
 
 
-def _strips(z: Tensor, groups: Tensor | None, temperature: float) -> Iterator[Strip]:
+def _strips(z: Tensor, groups: Tensor | None, temperature: float) -> Iterator[tuple[int, int, int, Tensor]]:
     """Yield the upper half of z·zᵀ/τ from top to bottom; every strip reuses the memory of the previous one.
 
     Equal groups must be adjacent; a strip then ends with the group of its last row.
+
+    Yields: start, stop and end of a strip, and the similarities of rows [start, stop) with columns [start, end), −inf
+        for pairs that do not count.
     """
     m = len(z)
     height = strip_height(m)
@@ -140,7 +134,7 @@ def _strips(z: Tensor, groups: Tensor | None, temperature: float) -> Iterator[St
         s.diagonal().fill_(-math.inf)
         if groups is not None and ends[start] != end:
             s.masked_fill_(groups[start:stop].unsqueeze(1) != groups[start:end], -math.inf)
-        yield Strip(start, stop, end, s)
+        yield start, stop, end, s
 
 
 def strip_height(m: int) -> int:
