@@ -11,13 +11,10 @@ from torch import Tensor
 from core.losses import cross_entropy_loss, cutmix_loss, large_margin_loss, mixup_loss
 from core.losses.cross_entropy import mix
 from tests.cases import each
+from tests.core.losses.made import random_rows
 
 LABELS = torch.tensor([0, 2, 1, 2])
 PARTNERS = torch.tensor([2, 0, 3, 3])
-
-
-def random_logits(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float64) -> Tensor:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64).to(dtype)
 
 
 def slow_loss(logits: Tensor, labels: Tensor, smoothing: float = 0.0, margin: float = 0.0) -> float:
@@ -36,20 +33,20 @@ def slow_loss(logits: Tensor, labels: Tensor, smoothing: float = 0.0, margin: fl
 def test_it_equals_the_slow_loop(margin: float, smoothing: float) -> None:
     for dtype in [torch.float32, torch.float64]:
         for scale in [1e-3, 1.0, 100.0]:
-            logits = random_logits(4, 3, dtype=dtype) * scale
+            logits = random_rows(4, 3, dtype=dtype) * scale
             loss = cross_entropy_loss(logits, LABELS, label_smoothing=smoothing, margin=margin)
             assert loss.dtype == dtype
             assert loss.item() == pytest.approx(slow_loss(logits, LABELS, smoothing, margin), rel=1e-5)
 
 
 def test_the_gradient_passes_gradcheck() -> None:
-    logits = random_logits(4, 3).requires_grad_()
+    logits = random_rows(4, 3).requires_grad_()
     assert torch.autograd.gradcheck(lambda x: cross_entropy_loss(x, LABELS, label_smoothing=0.1, margin=0.5), logits)
     assert torch.autograd.gradcheck(lambda x: mixup_loss(x, LABELS, PARTNERS, 0.3), logits)
 
 
 def test_the_margin_leaves_the_logits_it_was_given_alone() -> None:
-    logits = random_logits(4, 3)
+    logits = random_rows(4, 3)
     before = logits.clone()
     cross_entropy_loss(logits, LABELS, margin=1.0)
     assert logits.equal(before)
@@ -58,12 +55,12 @@ def test_the_margin_leaves_the_logits_it_was_given_alone() -> None:
 @each("share", [0.3, torch.tensor(0.3), torch.tensor(0.3, dtype=torch.float64)])
 class TestMixup:
     def test_the_loss_equals_the_slow_loop(self, share: float | Tensor) -> None:
-        logits = random_logits(4, 3)
+        logits = random_rows(4, 3)
         expected = 0.3 * slow_loss(logits, LABELS) + 0.7 * slow_loss(logits, LABELS[PARTNERS])
         assert mixup_loss(logits, LABELS, PARTNERS, share).item() == pytest.approx(expected)
 
     def test_each_vector_is_mixed_with_its_partner(self, share: float | Tensor) -> None:
-        vectors = random_logits(4, 5)
+        vectors = random_rows(4, 5)
         expected = [
             [0.3 * x + 0.7 * y for x, y in zip(vectors[i].tolist(), vectors[p].tolist(), strict=True)]
             for i, p in enumerate(PARTNERS.tolist())
@@ -76,7 +73,7 @@ class TestMixup:
 
 
 class TestAngleMargin:
-    FEATURES, WEIGHT, BIAS = random_logits(8, 5), random_logits(3, 5, seed=1), random_logits(3, seed=2)
+    FEATURES, WEIGHT, BIAS = random_rows(8, 5), random_rows(3, 5, seed=1), random_rows(3, seed=2)
     MANY = torch.tensor([0, 2, 1, 2, 0, 1, 1, 0])
 
     @each("smoothing", [0.0, 0.1])
@@ -113,7 +110,7 @@ class TestAngleMargin:
 
 
 def test_cutmix_weights_the_two_labels_of_each_text_by_its_own_share() -> None:
-    logits, shares = random_logits(4, 3), torch.tensor([1.0, 0.25, 0.6, 0.0], dtype=torch.float64)
+    logits, shares = random_rows(4, 3), torch.tensor([1.0, 0.25, 0.6, 0.0], dtype=torch.float64)
     expected = 0.0
     for i, share in enumerate(shares.tolist()):
         one = slice(i, i + 1)
@@ -123,7 +120,7 @@ def test_cutmix_weights_the_two_labels_of_each_text_by_its_own_share() -> None:
 
 
 def test_a_full_share_is_no_mixing() -> None:
-    logits = random_logits(4, 3)
+    logits = random_rows(4, 3)
     assert mixup_loss(logits, LABELS, PARTNERS, 1.0) == cross_entropy_loss(logits, LABELS)
     assert mixup_loss(logits, LABELS, PARTNERS, 0.0) == cross_entropy_loss(logits, LABELS[PARTNERS])
     assert mix(logits, PARTNERS, 1.0).equal(logits)
@@ -131,6 +128,6 @@ def test_a_full_share_is_no_mixing() -> None:
 
 
 def test_both_partners_of_a_mixture_get_a_gradient() -> None:
-    vectors = random_logits(2, 3).requires_grad_()
+    vectors = random_rows(2, 3).requires_grad_()
     mix(vectors, torch.tensor([1, 1]), 0.25)[0].sum().backward()
     assert vectors.grad.tolist() == [[0.25] * 3, [0.75] * 3]

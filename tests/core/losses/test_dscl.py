@@ -11,15 +11,12 @@ from torch import Tensor
 
 from core.losses import dscl_loss, supcon_loss
 from tests.cases import each
+from tests.core.losses.made import random_rows
 
 LABELS = torch.tensor([0, 1, 0, 2, 1, 0])
 PAST_LABELS = torch.tensor([2, 0, 7, 0, 2])
 ALPHAS = [0.1, 0.9, "uniform"]
 VARIANTS = ["paper", "notes-formula", "notes-code"]
-
-
-def random_features(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float64) -> Tensor:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64).to(dtype)
 
 
 def unit(rows: Tensor) -> Tensor:
@@ -70,8 +67,8 @@ def slow_loss(
 def test_it_equals_the_slow_double_loop(views: int, alpha: Any, variant: str, queued: bool) -> None:
     for dtype in [torch.float32, torch.float64]:
         for temperature in [0.01, 0.07, 1.0, 10.0]:
-            features = random_features(6, views, 4, dtype=dtype)
-            queue = (random_features(5, 4, seed=1, dtype=dtype) * 3, PAST_LABELS) if queued else None
+            features = random_rows(6, views, 4, dtype=dtype)
+            queue = (random_rows(5, 4, seed=1, dtype=dtype) * 3, PAST_LABELS) if queued else None
             loss = dscl_loss(features, LABELS, alpha=alpha, temperature=temperature, variant=variant, queue=queue)
             assert loss.dtype == dtype
             expected = slow_loss(features, LABELS, alpha, temperature, queue, variant)
@@ -81,15 +78,15 @@ def test_it_equals_the_slow_double_loop(views: int, alpha: Any, variant: str, qu
 @each("variant", VARIANTS)
 @each(("alpha", "temperature"), [(0.1, 0.01), (0.1, 0.3), ("uniform", 0.3)])
 def test_the_gradient_passes_gradcheck(temperature: float, alpha: Any, variant: str) -> None:
-    features = random_features(5, 2, 3).requires_grad_()
-    for queue in (None, (random_features(5, 3, seed=1), PAST_LABELS)):
+    features = random_rows(5, 2, 3).requires_grad_()
+    for queue in (None, (random_rows(5, 3, seed=1), PAST_LABELS)):
         given: dict[str, Any] = {"alpha": alpha, "temperature": temperature, "variant": variant, "queue": queue}
         assert torch.autograd.gradcheck(lambda f, given=given: dscl_loss(f, LABELS[:5], **given), features, atol=1e-4)
 
 
 @each("variant", VARIANTS)
 def test_the_queue_gets_no_gradient_and_an_empty_one_is_none(variant: str) -> None:
-    features, past = random_features(6, 2, 4), random_features(5, 4, seed=1).requires_grad_()
+    features, past = random_rows(6, 2, 4), random_rows(5, 4, seed=1).requires_grad_()
     features.requires_grad_()
     dscl_loss(features, LABELS, variant=variant, queue=(past, PAST_LABELS)).backward()
     assert past.grad is None
@@ -100,7 +97,7 @@ def test_the_queue_gets_no_gradient_and_an_empty_one_is_none(variant: str) -> No
 
 @each("views", [2, 3])
 def test_in_the_notes_formula_alpha_shifts_the_loss_and_leaves_the_gradient_of_l_out(views: int) -> None:
-    features = random_features(6, views, 4).requires_grad_()
+    features = random_rows(6, views, 4).requires_grad_()
     out = supcon_loss(features, LABELS, temperature=0.3)
     (expected,) = torch.autograd.grad(out, features)
     for alpha in (0.05, 0.5, 0.95):
@@ -124,7 +121,7 @@ def test_in_the_notes_code_alpha_scales_the_pull_and_the_loss_can_be_negative() 
 @each("views", [2, 3])
 @each("temperature", [0.01, 0.07, 1.0, 10.0])
 def test_uniform_weights_are_the_outer_supervised_contrastive_loss(temperature: float, views: int) -> None:
-    features = random_features(6, views, 4).requires_grad_()
+    features = random_rows(6, views, 4).requires_grad_()
     ours = dscl_loss(features, LABELS, alpha="uniform", temperature=temperature)
     theirs = supcon_loss(features, LABELS, temperature=temperature)
     assert ours.item() == pytest.approx(theirs.item(), rel=1e-10)
@@ -133,10 +130,9 @@ def test_uniform_weights_are_the_outer_supervised_contrastive_loss(temperature: 
 
 
 @each("alpha", ALPHAS)
-class TestIdentities:
-    def test_one_example_with_two_views_has_nothing_to_learn(self, alpha: Any) -> None:
-        features = random_features(1, 2, 4).requires_grad_()
-        loss = dscl_loss(features, torch.tensor([3]), alpha=alpha)
-        loss.backward()
-        assert loss.item() == pytest.approx(0.0, abs=1e-12)
-        assert features.grad.abs().max() < 1e-12
+def test_one_example_with_two_views_has_nothing_to_learn(alpha: Any) -> None:
+    features = random_rows(1, 2, 4).requires_grad_()
+    loss = dscl_loss(features, torch.tensor([3]), alpha=alpha)
+    loss.backward()
+    assert loss.item() == pytest.approx(0.0, abs=1e-12)
+    assert features.grad.abs().max() < 1e-12

@@ -13,16 +13,13 @@ from core.losses import cross_entropy_loss, dscl_loss, mixup_loss, rdrop_loss, s
 from core.losses.evaluate import Contrasted, Mixed, Objective, ObjectiveValue, Term, TermInput
 from core.parameters import Value
 from tests.cases import each
+from tests.core.losses.made import settings
 
 LABELS = torch.tensor([0, 1, 0, 1, 1])
 
 
 def drawn(*shape: int, seed: int = 0) -> Tensor:
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed)).requires_grad_()
-
-
-def settings(loss: str, **given: Value) -> dict[str, Value]:
-    return {p.name: p.default for p in LOSSES[loss].parameters} | given
 
 
 def term(loss: str, weight: float = 1.0, key: str = "", **given: Value) -> Term:

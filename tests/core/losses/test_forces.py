@@ -11,13 +11,10 @@ from torch import Tensor
 
 from core.catalogue.loss_entry import ForceLaw
 from core.catalogue.losses import LOSSES
-from core.losses.dcl import dcl_loss
-from core.losses.dscl import dscl_loss
+from core.losses.evaluate import Contrasted, TermInput
 from core.losses.forces import batch_forces, losses_at_mean_positive, push_spread
-from core.losses.simcse import simcse_loss
-from core.losses.sincere import sincere_loss
-from core.losses.supcon import supcon_loss
 from core.parameters import Value, number
+from core.registry import load
 from tests.cases import each
 
 LABELS = torch.tensor([0, 0, 1, 1, 1, 2, 0])
@@ -69,29 +66,8 @@ def variant_of(law: ForceLaw) -> Any:
 
 def loss_of(law: ForceLaw, features: Tensor, tau: float) -> Tensor:
     """Compute the training loss for texts whose views have equal vectors."""
-    copies = features.unsqueeze(1).expand(-1, law.views, -1)
-    filters = bool(law.settings.get("label_filter"))
-    if law.second_views:
-        return simcse_loss(features, features, temperature=tau, labels=LABELS if filters else None)
-    if law.entry.name == "dscl":
-        return dscl_loss(
-            copies,
-            LABELS,
-            alpha=alpha_of(law),
-            temperature=tau,
-            normalize=law.normalize,
-            variant=variant_of(law),
-        )
-    if law.entry.name == "sincere":
-        return sincere_loss(copies, LABELS, temperature=tau, epsilon=number(law.settings, "epsilon"))
-    if law.entry.name == "dcl":
-        return dcl_loss(features, features, temperature=tau)
-    labels, variant = (LABELS if law.entry.uses_labels else None), variant_of(law)
-    if not law.normalize:
-        with pytest.warns(UserWarning, match="without normalisation"):
-            return supcon_loss(copies, labels, temperature=tau, variant=variant, normalize=False)
-    alike = LABELS.unsqueeze(0) == LABELS.unsqueeze(1)
-    return supcon_loss(copies, labels, temperature=tau, variant=variant, left_out=alike if filters else None)
+    given = TermInput(layers=(Contrasted(features.unsqueeze(1).expand(-1, law.views, -1)),))
+    return load(law.entry.compute)(given, LABELS, {**law.settings, "temperature": tau})
 
 
 def own_loss(law: ForceLaw, free: Tensor, z: Tensor, i: int, tau: float) -> Tensor | None:
@@ -153,6 +129,7 @@ def test_coefficients_are_the_gradient_on_each_anchor(features: Tensor, name: st
         assert float(found.losses[i]) == pytest.approx(loss.item(), rel=1e-9, abs=1e-12)
 
 
+@pytest.mark.filterwarnings("ignore:supcon_loss without normalisation")
 @each("name", LAWS)
 @each("tau", TAUS)
 def test_they_sum_to_the_gradient_of_the_loss_that_training_takes(features: Tensor, name: str, tau: float) -> None:

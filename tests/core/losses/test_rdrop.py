@@ -10,12 +10,9 @@ from torch import Tensor
 
 from core.losses import RDropLoss, cross_entropy_loss, rdrop_loss
 from tests.cases import each
+from tests.core.losses.made import random_rows
 
 LABELS = torch.tensor([0, 2, 1, 2])
-
-
-def random_logits(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float64) -> Tensor:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64).to(dtype)
 
 
 def log_softmax(row: list[float]) -> list[float]:
@@ -42,7 +39,7 @@ def slow_parts(logits1: Tensor, logits2: Tensor, labels: Tensor) -> tuple[float,
 @each("scale", [1e-3, 1.0, 100.0])
 @each("alpha", [0.0, 0.5, 4.0])
 def test_it_equals_the_slow_double_loop(alpha: float, scale: float, dtype: torch.dtype) -> None:
-    one, two = (random_logits(4, 3, seed=seed, dtype=dtype) * scale for seed in (0, 1))
+    one, two = (random_rows(4, 3, seed=seed, dtype=dtype) * scale for seed in (0, 1))
     ce, both = slow_parts(one, two, LABELS)
     found = rdrop_loss(one, two, LABELS, alpha=alpha)
     assert isinstance(found, RDropLoss)
@@ -53,12 +50,12 @@ def test_it_equals_the_slow_double_loop(alpha: float, scale: float, dtype: torch
 
 
 def test_the_gradient_passes_gradcheck_for_both_passes() -> None:
-    logits = [random_logits(4, 3, seed=seed).requires_grad_() for seed in (0, 1)]
+    logits = [random_rows(4, 3, seed=seed).requires_grad_() for seed in (0, 1)]
     assert torch.autograd.gradcheck(lambda one, two: tuple(rdrop_loss(one, two, LABELS, alpha=2.0)), logits)
 
 
 def test_equal_passes_are_cross_entropy() -> None:
-    logits = random_logits(4, 3)
+    logits = random_rows(4, 3)
     found = rdrop_loss(logits, logits, LABELS, alpha=5.0)
     assert found.kl.item() == 0
     assert found.total.item() == pytest.approx(cross_entropy_loss(logits, LABELS).item())

@@ -14,6 +14,7 @@ from core.losses.evaluate import Contrasted, ReferenceLines, TermInput, referenc
 from core.parameters import Value
 from core.registry import load
 from tests.cases import each
+from tests.core.losses.made import settings
 
 LABELS = torch.tensor([0, 1, 0, 2, 1, 0])
 MASK = torch.tensor([[1, 1, 0], [1, 0, 0], [1, 1, 1], [0, 1, 1], [1, 1, 1], [0, 0, 1]]).bool()
@@ -27,10 +28,6 @@ SHAPES: dict[str, tuple[int, Tensor | None, Tensor | None]] = {
     "queue": (1, None, QUEUE_LABELS),
     "masked, queue": (3, MASK, QUEUE_LABELS),
 }
-
-
-def settings(loss: str, **given: Value) -> dict[str, Value]:
-    return {p.name: p.default for p in LOSSES[loss].parameters} | given
 
 
 def made(vectors: Tensor, mask: Tensor | None = None, queue: Tensor | None = None, equal: bool = False) -> TermInput:

@@ -13,10 +13,7 @@ from core.losses import simcse_loss
 from core.losses.evaluate import Contrasted, TermInput
 from core.losses.simcse import simcse_term
 from tests.cases import each
-
-
-def random_rows(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float64) -> Tensor:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64).to(dtype)
+from tests.core.losses.made import random_rows
 
 
 def cosine(a: Tensor, b: Tensor) -> float:

@@ -13,6 +13,7 @@ from torch import Tensor
 from core.losses import blockwise, supcon
 from core.losses.supcon import contrastive_coefficients, supcon_loss
 from tests.cases import each
+from tests.core.losses.made import random_rows
 
 LABELS = torch.tensor([0, 1, 0, 2, 1, 0])
 VARIANTS = ["out", "in"]
@@ -25,10 +26,6 @@ def _path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
     if request.param == "strips":
         monkeypatch.setattr(supcon, "BLOCKWISE_FROM", 0)
         monkeypatch.setattr(blockwise, "strip_height", lambda m: 3)
-
-
-def random_features(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float64) -> Tensor:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64).to(dtype)
 
 
 def dot(a: list[float], b: list[float]) -> float:
@@ -77,9 +74,9 @@ def slow_losses(
 @each("views", [1, 2, 3])
 def test_it_equals_the_slow_double_loop(views: int, relation: str, variant: str, ragged: bool, anchors: str) -> None:
     n, tau, base = len(LABELS), 0.2, 0.07
-    features = random_features(n, views, 4)
-    mask = random_features(n, n, seed=1) > 0
-    present = random_features(n, views, seed=2) > -0.5 if ragged else torch.ones(n, views, dtype=torch.bool)
+    features = random_rows(n, views, 4)
+    mask = random_rows(n, n, seed=1) > 0
+    present = random_rows(n, views, seed=2) > -0.5 if ragged else torch.ones(n, views, dtype=torch.bool)
     related: Related = {
         "labels": lambda i, j: bool(LABELS[i] == LABELS[j]),
         "mask": lambda i, j: bool(mask[i, j]),
@@ -106,7 +103,7 @@ def test_it_equals_the_slow_double_loop(views: int, relation: str, variant: str,
 @pytest.mark.filterwarnings("ignore:supcon_loss without normalisation")
 @each("variant", VARIANTS)
 def test_without_normalisation_it_equals_the_slow_double_loop(variant: str) -> None:
-    features = random_features(6, 1, 4)
+    features = random_rows(6, 1, 4)
     everyone = torch.ones(6, 1, dtype=torch.bool)
     expected = slow_losses(
         features, lambda i, j: bool(LABELS[i] == LABELS[j]), everyone, 0.5, variant, "all", unit=False
@@ -124,10 +121,10 @@ class TestQueue:
     @each("variant", VARIANTS)
     @each("relation", ["labels", "mask", "own views"])
     def test_it_equals_the_slow_double_loop(self, relation: str, variant: str, anchors: str, normalize: bool) -> None:
-        features, queue = random_features(6, 2, 4), random_features(4, 4, seed=1) * 3
-        mask = random_features(6, 6, seed=2) > 0
+        features, queue = random_rows(6, 2, 4), random_rows(4, 4, seed=1) * 3
+        mask = random_rows(6, 6, seed=2) > 0
         labels = torch.cat([LABELS, self.PAST_LABELS])
-        present = random_features(6, 2, seed=3) > -0.5
+        present = random_rows(6, 2, seed=3) > -0.5
         related: Related = {
             "labels": lambda i, j: bool(labels[i] == labels[j]),
             "mask": lambda i, j: j < 6 and bool(mask[i, j]),
@@ -141,8 +138,8 @@ class TestQueue:
 
     @each("variant", VARIANTS)
     def test_only_the_batch_gets_a_gradient(self, variant: str) -> None:
-        queue = random_features(4, 3, seed=1).requires_grad_()
-        features = random_features(6, 3).requires_grad_()
+        queue = random_rows(4, 3, seed=1).requires_grad_()
+        features = random_rows(6, 3).requires_grad_()
         supcon_loss(features, LABELS, variant=variant, queue=(queue, self.PAST_LABELS)).backward()
         assert queue.grad is None
         assert (features.grad[3] != 0).any()  # its only positive is in the queue
@@ -152,7 +149,7 @@ class TestQueue:
 
     @each("variant", VARIANTS)
     def test_an_empty_queue_is_no_queue(self, variant: str) -> None:
-        features = random_features(6, 2, 4)
+        features = random_rows(6, 2, 4)
         empty = (torch.zeros(0, 4), torch.zeros(0, dtype=torch.long))
         with_empty = supcon_loss(features, LABELS, variant=variant, queue=empty)
         assert with_empty == supcon_loss(features, LABELS, variant=variant)
@@ -160,18 +157,18 @@ class TestQueue:
 
 def test_left_out_texts_are_no_candidates_unless_they_are_positives() -> None:
     """Everything is left out, so the positives of an anchor compete with each other alone; class 2 has none."""
-    rows = [(z / z.norm()).tolist() for z in random_features(6, 4)]
+    rows = [(z / z.norm()).tolist() for z in random_rows(6, 4)]
     losses = []
     for i, z in enumerate(rows):
         s = [dot(z, rows[j]) / 0.3 for j in range(6) if j != i and LABELS[j] == LABELS[i]]
         losses += [math.log(math.fsum(map(math.exp, s))) - math.fsum(s) / len(s)] if s else []
-    found = supcon_loss(random_features(6, 4), LABELS, temperature=0.3, left_out=torch.ones(6, 6).bool())
+    found = supcon_loss(random_rows(6, 4), LABELS, temperature=0.3, left_out=torch.ones(6, 6).bool())
     assert found.item() == pytest.approx(math.fsum(losses) / 5)
 
 
 @each(("variant", "reduction"), [("out", "none"), ("in", "none"), ("out", "mean"), ("in", "mean_all")])
 def test_the_gradient_passes_gradcheck(variant: str, reduction: str) -> None:
-    features = random_features(6, 2, 3).requires_grad_()
+    features = random_rows(6, 2, 3).requires_grad_()
     present = torch.ones(6, 2, dtype=torch.bool)
     present[3, 1] = False
     assert torch.autograd.gradcheck(
@@ -185,14 +182,14 @@ def test_the_gradient_passes_gradcheck(variant: str, reduction: str) -> None:
 @each("variant", VARIANTS)
 @each("scale", [1e-30, 1e-6, 1e-3, 1e3, 1e30])
 def test_the_length_of_the_vectors_does_not_matter(variant: str, scale: float) -> None:
-    features = random_features(6, 4, dtype=torch.float32)
+    features = random_rows(6, 4, dtype=torch.float32)
     one = supcon_loss(features, LABELS, variant=variant)
     assert supcon_loss(features * scale, LABELS, variant=variant).item() == pytest.approx(one.item(), rel=1e-5)
 
 
 @each("seed", range(5))
 def test_the_inner_variant_is_never_above_the_outer_one(seed: int) -> None:
-    features = random_features(6, 2, 4, seed=seed)
+    features = random_rows(6, 2, 4, seed=seed)
     out, inside = (supcon_loss(features, LABELS, variant=v, reduction="none") for v in ("out", "in"))
     assert (inside <= out + 1e-12).all()
     assert (inside < out - 1e-3).any()
@@ -201,7 +198,7 @@ def test_the_inner_variant_is_never_above_the_outer_one(seed: int) -> None:
 @each("variant", VARIANTS)
 @each("junk", [5.0, math.nan, math.inf])
 def test_a_masked_view_gets_no_gradient_and_changes_nothing(variant: str, junk: float) -> None:
-    features = random_features(6, 2, 4)
+    features = random_rows(6, 2, 4)
     present = torch.ones(6, 2, dtype=torch.bool)
     present[0, 1] = present[2, 0] = present[3] = False
     clean = supcon_loss(features, LABELS, variant=variant, view_mask=present)
@@ -220,7 +217,7 @@ def test_a_masked_view_gets_no_gradient_and_changes_nothing(variant: str, junk: 
 @each("reduction", ["mean", "mean_all", "sum", "none"])
 @each("examples", [1, 4])
 def test_a_batch_without_positives_gives_zero_with_a_graph(variant: str, reduction: str, examples: int) -> None:
-    features = random_features(examples, 3).requires_grad_()
+    features = random_rows(examples, 3).requires_grad_()
     loss = supcon_loss(features, torch.arange(examples), variant=variant, reduction=reduction)
     assert (loss == 0).all()
     loss.sum().backward()
@@ -243,7 +240,7 @@ def test_a_batch_of_masked_views_only_gives_zero(variant: str) -> None:
 def test_values_and_gradients_are_finite_at_every_temperature(
     temperature: float, dtype: torch.dtype, variant: str
 ) -> None:
-    features = random_features(6, 4, dtype=dtype)
+    features = random_rows(6, 4, dtype=dtype)
     features[1], features[2], features[4] = -features[0], features[0], 0.0
     features.requires_grad_()
     loss = supcon_loss(features, LABELS, temperature=temperature, variant=variant)
@@ -262,7 +259,7 @@ def test_a_positive_opposite_its_anchor_costs_the_full_distance_at_a_low_tempera
 
 def test_leaving_the_vectors_as_they_are_warns() -> None:
     with pytest.warns(UserWarning, match="without normalisation"):
-        supcon_loss(random_features(6, 4), LABELS, normalize=False)
+        supcon_loss(random_rows(6, 4), LABELS, normalize=False)
 
 
 def slow_coefficients(features: Tensor, labels: Tensor, tau: float, variant: str) -> tuple[list[list[float]], ...]:
@@ -296,7 +293,7 @@ class TestCoefficients:
         """A third and a seventh are inexact in every precision, so an operation in single precision shows."""
         alike = (positives + 1) // views
         labels = torch.tensor([0] * alike + [1] * alike + [2])
-        features = random_features(len(labels), views, 5)
+        features = random_rows(len(labels), views, 5)
         found = contrastive_coefficients(features, labels, temperature=tau, variant=variant)
         for matrix, expected in zip(found, slow_coefficients(features, labels, tau, variant), strict=True):
             assert matrix.dtype == torch.float64
@@ -308,7 +305,7 @@ class TestCoefficients:
     @pytest.mark.filterwarnings("ignore:supcon_loss without normalisation")
     @each("views", [1, 2])
     def test_they_are_the_gradient_of_an_anchors_loss(self, variant: str, views: int) -> None:
-        features = random_features(6, views, 4)
+        features = random_rows(6, views, 4)
         z = torch.nn.functional.normalize(features.flatten(0, 1), dim=1)
         labels = LABELS.repeat_interleave(views)
         coefficients = contrastive_coefficients(features, LABELS, temperature=0.2, variant=variant).coefficients
@@ -320,7 +317,7 @@ class TestCoefficients:
             torch.testing.assert_close(coefficients[i] @ z, gradient)
 
     def test_the_row_of_an_anchor_without_positives_is_all_zero(self, variant: str) -> None:
-        found = contrastive_coefficients(random_features(6, 4), LABELS, temperature=0.2, variant=variant)
+        found = contrastive_coefficients(random_rows(6, 4), LABELS, temperature=0.2, variant=variant)
         assert all((matrix[3] == 0).all() for matrix in found)
         assert all((matrix.diagonal() == 0).all() for matrix in found)
         assert (found.coefficients[:3] != 0).any(1).all()
