@@ -30,12 +30,6 @@ def test_the_rank_is_one_without_spread_and_at_most_one_less_than_the_rows(rows:
     assert effective_rank(rows) == pytest.approx(rank)
 
 
-@each("axes", [1, 5])
-def test_as_many_equal_axes_make_that_rank(axes: int) -> None:
-    basis = np.linalg.qr(np.random.default_rng(0).normal(size=(8, 8)))[0][:axes]
-    assert effective_rank(np.concatenate([basis, -basis])) == pytest.approx(axes)
-
-
 @each("labels", [[0, 1, 0, 1, 1, 2, 0, 2], [0, 1, 2, 3, 4, 5, 6, 7], [3] * 8])
 def test_the_geometry_of_a_frame_equals_loops_over_the_pairs_that_exist(labels: list[int]) -> None:
     rows = np.random.default_rng(2).normal(size=(8, 5)) + 0.5
