@@ -14,10 +14,11 @@ import torch
 from core.advice.prepare import prepare
 from core.config import RunConfig
 from core.config.presets import PRESETS
-from core.encoders.model import Encoder, load_encoder
+from core.encoders.model import Encoder, Tokenizer
 from core.events import Evaluation, Event, Frame, Step
 from core.tasks import TaskData
 from core.training.checkpoints import Checkpoints
+from core.training.encode import load_encoder_of
 from core.training.loop import train
 from core.training.passes import Machine
 from core.training.phase import Phase
@@ -28,30 +29,22 @@ Draft = Callable[..., RunConfig]
 CPU = Machine(torch.device("cpu"), torch.autocast("cpu", torch.bfloat16, enabled=False))
 
 
-def load_run_encoder(config: RunConfig, data: TaskData, *, dropout: float | None = None) -> Encoder:
-    """Return the encoder of a run, optionally with another dropout rate."""
+def load_run_encoder(config: RunConfig, data: TaskData) -> tuple[Encoder, Tokenizer]:
+    """Return the encoder of a run before its first step, in evaluation mode, and its tokenizer."""
     torch.manual_seed(config.seed)
-    encoder, _ = load_encoder(config.encoder.id, classes=data.classes, max_length=config.encoder.max_length)
-    if dropout is not None:
-        set_dropout(encoder, dropout)
-    return encoder
+    encoder, tokenizer = load_encoder_of(config.encoder, data.classes)
+    return encoder.eval(), tokenizer
 
 
-def set_dropout(encoder: Encoder, rate: float) -> None:
-    for module in encoder.modules():
-        if isinstance(module, torch.nn.Dropout):
-            module.p = rate
-
-
-def build_phase(
-    draft: RunConfig, number: int = 0, *, dropout: float | None = None, encoder: Encoder | None = None
-) -> Phase:
-    """Return a phase of the draft's run, ready for its first step."""
+def build_phase(draft: RunConfig, *, dropout: float | None = None) -> Phase:
+    """Return the first phase of the draft's run, ready for its first step, optionally with another dropout rate."""
     config, data = prepare(draft, gpu=False)
-    encoder = encoder or load_run_encoder(config, data, dropout=dropout)
-    _, tokenizer = load_encoder(config.encoder.id, classes=data.classes, max_length=config.encoder.max_length)
+    encoder, tokenizer = load_run_encoder(config, data)
+    for module in encoder.modules():
+        if isinstance(module, torch.nn.Dropout) and dropout is not None:
+            module.p = dropout
     torch.manual_seed(config.seed)
-    return Phase(config, number, data=data, encoder=encoder, tokenizer=tokenizer, machine=CPU)
+    return Phase(config, 0, data=data, encoder=encoder, tokenizer=tokenizer, machine=CPU)
 
 
 def take_steps(phase: Phase, count: int, first: int = 1) -> list[dict[str, float]]:

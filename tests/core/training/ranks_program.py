@@ -12,7 +12,6 @@ from torch import Tensor
 
 from core.advice.prepare import prepare
 from core.config import RunConfig, parse_config
-from core.encoders.model import load_encoder
 from core.events import Step
 from core.tasks import TaskData
 from core.training.checkpoints import Checkpoints
@@ -20,13 +19,12 @@ from core.training.data_parallel import Ranks
 from core.training.loop import follow, train
 from core.training.phase import Phase
 from core.training.step import compute_step
-from tests.core.training.made import CPU
+from tests.core.training.made import CPU, load_run_encoder
 
 
 def first_gradients(config: RunConfig, data: TaskData, ranks: Ranks | None = None) -> dict[str, Tensor]:
     """Return the gradient of every trainable parameter after the first backward pass."""
-    torch.manual_seed(config.seed)
-    encoder, tokenizer = load_encoder(config.encoder.id, classes=data.classes, max_length=config.encoder.max_length)
+    encoder, tokenizer = load_run_encoder(config, data)
     phase = Phase(config, 0, data=data, encoder=encoder, tokenizer=tokenizer, machine=CPU, ranks=ranks)
     compute_step(phase, 1)
     return {name: p.grad.clone() for name, p in encoder.named_parameters() if p.grad is not None}

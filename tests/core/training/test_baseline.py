@@ -11,7 +11,6 @@ from sklearn.linear_model import LogisticRegression
 
 from core.advice.prepare import prepare
 from core.config import RunConfig
-from core.encoders.model import load_encoder
 from core.events import Evaluation, Event, Step
 from core.tasks import TaskData
 from core.tasks.batches import make_sampler
@@ -19,7 +18,7 @@ from core.training import untrained
 from core.training.checkpoints import Checkpoints
 from core.training.loop import train
 from core.training.untrained import Baseline, VectorCache, learned_rows
-from tests.core.training.made import Draft, Script, curve, evaluations, preset_phases, run_draft
+from tests.core.training.made import Draft, Script, curve, evaluations, load_run_encoder, preset_phases, run_draft
 
 
 def scores(events: list[Event], split: str) -> dict[str, float]:
@@ -29,10 +28,8 @@ def scores(events: list[Event], split: str) -> dict[str, float]:
 @torch.no_grad()
 def vectors(config: RunConfig, data: TaskData, texts: Any) -> np.ndarray:
     """Encode each text alone with the pre-trained encoder."""
-    encoder, tokenizer = load_encoder(
-        config.encoder.id, classes=data.classes, pooling=config.encoder.pooling, max_length=config.encoder.max_length
-    )
-    return np.concatenate([encoder.eval().pooled(tokenizer([text])).numpy() for text in texts])
+    encoder, tokenizer = load_run_encoder(config, data)
+    return np.concatenate([encoder.pooled(tokenizer([text])).numpy() for text in texts])
 
 
 def test_it_is_a_logistic_regression_on_all_rows_that_the_run_learns_from(draft: Draft) -> None:

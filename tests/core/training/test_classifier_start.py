@@ -13,7 +13,6 @@ from core.advice.prepare import prepare
 from core.artifacts.weights import load_at, weight_steps
 from core.config import RunConfig, parse_config
 from core.config.compare import config_hash
-from core.encoders.model import load_encoder
 from core.encoders.packing import Tokens
 from core.store import Store
 from core.training.trainable import fit_classifier
@@ -43,8 +42,7 @@ def many(draft: Draft, seven: Path) -> Draft:
 
 def test_the_fit_is_a_logistic_regression_on_what_the_last_layer_reads(many: Draft) -> None:
     config, data = prepare(many(), gpu=False)
-    encoder = load_run_encoder(config, data)
-    tokenizer = load_encoder(config.encoder.id, classes=data.classes, max_length=32)[1]
+    encoder, tokenizer = load_run_encoder(config, data)
     fit_classifier(encoder, tokenizer, data.train.inputs, data.train.labels, seed=0)
     tokens = tokenizer(data.train.inputs)
     with torch.no_grad():
@@ -90,7 +88,7 @@ def test_a_sample_of_the_rows_has_every_class(many: Draft, monkeypatch: pytest.M
     """The rows cycle through the classes, so taking every seventh row would give a single class."""
     monkeypatch.setattr("core.training.trainable.FITTED_MAX", 20)
     config, data = prepare(many(), gpu=False)
-    tokenizer = load_encoder(config.encoder.id, classes=data.classes, max_length=32)[1]
+    encoder, tokenizer = load_run_encoder(config, data)
     by_class = [
         [text for text, label in zip(data.train.texts, data.train.labels, strict=True) if label == number]
         for number in range(CLASSES)
@@ -102,7 +100,7 @@ def test_a_sample_of_the_rows_has_every_class(many: Draft, monkeypatch: pytest.M
         read.extend(given)
         return tokenizer(given)
 
-    fit_classifier(load_run_encoder(config, data), tokens, texts, [*range(CLASSES)] * (len(texts) // CLASSES), seed=0)
+    fit_classifier(encoder, tokens, texts, [*range(CLASSES)] * (len(texts) // CLASSES), seed=0)
     assert len(read) == 20
     assert len({text.split()[-1] for text in read}) == CLASSES
 

@@ -8,7 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pytest
@@ -56,14 +56,6 @@ CASES: dict[str, list[dict[str, Any]]] = {
 }
 
 
-class TwoProcessRun(NamedTuple):
-    """Results of two processes."""
-
-    curve: list[dict[str, float]]
-    gradients: dict[str, np.ndarray]
-    weights: dict[str, np.ndarray]
-
-
 @pytest.fixture(scope="module")
 def drafts(still_encoder: Path, small_csv: Path) -> dict[str, dict[str, Any]]:
     common = {
@@ -80,7 +72,7 @@ def drafts(still_encoder: Path, small_csv: Path) -> dict[str, dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def together(drafts: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """Return curves and weights of every case, from two processes started by torchrun."""
+    """Return curve, gradients and weights of every case, from two processes started by torchrun."""
     folder = tmp_path_factory.mktemp("ranks")
     (folder / "drafts.json").write_text(json.dumps(list(drafts.values())))
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(PROGRAM)]
@@ -96,7 +88,7 @@ def together(drafts: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -
     assert done.returncode == 0, done.stderr[-9000:]
     curves = json.loads((folder / "out.json").read_text())
     return {
-        name: TwoProcessRun(
+        name: (
             curve,
             load_file(folder / f"gradients-{number}.safetensors"),
             load_file(folder / f"weights-{number}" / "checkpoint.safetensors"),
@@ -108,7 +100,7 @@ def together(drafts: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -
 @pytest.mark.parametrize("name", CASES)
 def test_gradients_are_those_of_one_process(name: str, together: dict[str, Any], drafts: dict[str, Any]) -> None:
     expected = first_gradients(*prepare(parse_config(drafts[name]), gpu=False, bfloat16=False))
-    gradients = together[name].gradients
+    _, gradients, _ = together[name]
     assert gradients.keys() == expected.keys()
     for part, values in expected.items():
         np.testing.assert_allclose(gradients[part], values, rtol=0, atol=TOLERANCE, err_msg=part)
@@ -121,7 +113,7 @@ def test_two_processes_take_the_steps_of_one(
     config, data = prepare(parse_config(drafts[name]), gpu=False, bfloat16=False)
     events = train(config, data, checkpoints=Checkpoints(tmp_path))
     alone = [event.values for event in events if isinstance(event, Step)]
-    curve = together[name].curve
+    curve, _, weights = together[name]
     assert len(curve) == len(alone) == sum(phase.steps or 0 for phase in config.phases)
     for ours, theirs in zip(curve, alone, strict=True):
         assert ours.keys() == theirs.keys()
@@ -132,9 +124,9 @@ def test_two_processes_take_the_steps_of_one(
             close = cosine if measure == SHARED_COSINE else TOLERANCE
             assert ours[measure] == pytest.approx(theirs[measure], rel=TOLERANCE, abs=close), measure
     reference = load_file(tmp_path / "checkpoint.safetensors")
-    assert together[name].weights.keys() == reference.keys()
+    assert weights.keys() == reference.keys()
     for part, values in reference.items():
-        np.testing.assert_allclose(together[name].weights[part], values, rtol=0, atol=TOLERANCE, err_msg=part)
+        np.testing.assert_allclose(weights[part], values, rtol=0, atol=TOLERANCE, err_msg=part)
 
 
 def test_one_process_does_not_change_the_config_hash(draft: Callable[..., RunConfig]) -> None:

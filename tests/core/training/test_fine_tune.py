@@ -18,9 +18,9 @@ from core.messages import Message
 from core.training import fine_tune as module
 from core.training.checkpoints import Checkpoints
 from core.training.fine_tune import fine_tune
-from core.training.loop import NoControls, train
+from core.training.loop import NoControls
 from core.weight_files import checkpoint_path, checkpoint_step
-from tests.core.training.made import Draft
+from tests.core.training.made import Draft, run_draft
 
 
 def events(draft: Draft, folder: Path, log: list[str], **more: Any) -> list[Event]:
@@ -63,8 +63,7 @@ def test_the_last_weights_are_written_once_and_before_the_end(
 def test_weights_that_cannot_be_halved_are_stored_whole(
     draft: Draft, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    config, data = prepare(draft(), gpu=False)
-    list(train(config, data, checkpoints=Checkpoints(tmp_path / "plain")))
+    run_draft(draft(), checkpoints=Checkpoints(tmp_path / "plain"))
     monkeypatch.setattr(module, "halve_weights", lambda *_: (_ for _ in ()).throw(RuntimeError("no memory left")))
     log: list[str] = []
     seen = events(draft, tmp_path / "kept", log)

@@ -10,7 +10,6 @@ import pytest
 import torch
 from torch import Tensor
 
-from core.config import RunConfig
 from core.training.gradients import EVERY_STEPS
 from core.training.outputs import Reader
 from core.training.phase import Phase
@@ -75,21 +74,15 @@ def alone(phase: Phase, step: int, block: int) -> dict[str, Tensor]:
     return found
 
 
-def at_step(draft: RunConfig, step: int) -> tuple[dict[str, float], Phase]:
-    """Return the reported values of a step and the phase right before it. Without dropout the step is repeatable."""
-    phase = build_phase(draft, dropout=0.0)
-    take_steps(phase, step - 1)
-    before = copy.deepcopy(phase)
-    torch.manual_seed(7)  # for dropout in the heads
-    values = compute_step(phase, step).values
-    return values, before
-
-
 @pytest.mark.parametrize("name", CASES)
 def test_norms_and_cosine_are_those_of_each_term_alone(draft: Draft, name: str) -> None:
     settings, block = CASES[name]
     step = EVERY_STEPS + 1
-    values, before = at_step(draft(**settings | {"optimiser": {"learning_rate": 1e-3}}), step)
+    phase = build_phase(draft(**settings | {"optimiser": {"learning_rate": 1e-3}}), dropout=0.0)
+    take_steps(phase, step - 1)
+    before = copy.deepcopy(phase)
+    torch.manual_seed(7)  # for dropout in the heads
+    values = compute_step(phase, step).values
     expected = alone(before, step, block)
     assert values["shared_block"] == block
     assert {key for key in values if key.startswith("shared_grad.")} == {f"shared_grad.{key}" for key in expected}

@@ -19,17 +19,16 @@ from core.training.checkpoints import Checkpoints, TrainedModel, load_learned
 from core.training.fine_tune import halve_weights, to_half
 from core.training.loop import train
 from core.weight_files import checkpoint_path, checkpoint_step, snapshot_path
-from tests.core.training.made import Draft
-from tests.core.training.test_probe import alone, loaded
+from tests.core.training.made import Draft, load_run_encoder, run_draft
+from tests.core.training.test_probe import alone
 
 MORE: dict[str, Any] = {"checkpoint": {"snapshot_steps": [2, 4]}, "probe": {"frame_steps": [0, 2, 4, 8]}}
 
 
 def finished(folder: Path, draft: RunConfig) -> tuple[Checkpoints, RunConfig, TaskData, TrainedModel]:
     """Return the files of a finished run, the last weights too, and the model in memory."""
-    config, data = prepare(draft, gpu=False)
     checkpoints, trained = Checkpoints(folder), TrainedModel()
-    list(train(config, data, checkpoints=checkpoints, trained=trained))
+    config, data, _ = run_draft(draft, checkpoints=checkpoints, trained=trained)
     checkpoints.save(config.steps, trained.weights)
     return checkpoints, config, data, trained
 
@@ -41,7 +40,7 @@ def paths(folder: Path) -> list[Path]:
 @torch.no_grad()
 def logits(config: RunConfig, data: TaskData, path: Path) -> np.ndarray:
     """Compute logits of the validation split by transformers, one text at a time, with the weights in a file."""
-    encoder, tokenizer = loaded(config, data)
+    encoder, tokenizer = load_run_encoder(config, data)
     load_learned(path, encoder)
     vectors = [alone(encoder, tokenizer, str(text))[0] for text in data.validation.inputs]
     return encoder.logits(torch.from_numpy(np.stack(vectors))).numpy()

@@ -33,11 +33,8 @@ class Made:
     """StepInputs of passes on a task, and the tokens of its unchanged texts."""
 
     def __init__(self, draft: Draft, *passes: Pass, seed: int = 0, path: Path | None = None, **more: Any) -> None:
-        from core.encoders.model import load_encoder
-
         config, self.data = prepare(draft(task={"path": str(path)} if path else {}), gpu=False)
-        encoder = load_run_encoder(config, self.data)
-        _, self.tokenizer = load_encoder(config.encoder.id, classes=self.data.classes, max_length=32)
+        encoder, self.tokenizer = load_run_encoder(config, self.data)
         self.special = encoder.special_ids
         self.inputs = StepInputs(self.data, encoder, self.tokenizer, passes, seed=seed, **more)
 

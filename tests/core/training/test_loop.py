@@ -259,8 +259,8 @@ def test_what_the_first_phase_learned_is_in_the_last_checkpoint(
     draft: Draft, tmp_path: Path, first: dict[str, Any], second: dict[str, Any]
 ) -> None:
     """Also check a second phase that trains only the classifier, and a first phase whose adapters are merged."""
-    config, data = prepare(two_phases(draft, {"trainable": first}, {"trainable": second}, **NO_FRAMES), gpu=False)
-    events = list(train(config, data, checkpoints=Checkpoints(tmp_path), cache=UNTRAINED))
+    made = two_phases(draft, {"trainable": first}, {"trainable": second}, **NO_FRAMES)
+    config, data, events = run_draft(made, checkpoints=Checkpoints(tmp_path), cache=UNTRAINED)
     encoder, tokenizer = load_encoder(config.encoder.id, classes=data.classes, max_length=32)
     untrained = {name: parameter.detach().clone() for name, parameter in encoder.named_parameters()}
     load_learned(tmp_path / "checkpoint.safetensors", encoder.eval())
@@ -317,8 +317,8 @@ PHASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 @pytest.mark.parametrize("name", PHASES)
 def test_a_run_of_two_phases_goes_on_bit_for_bit_wherever_it_stopped(draft: Draft, tmp_path: Path, name: str) -> None:
     # Three steps after the last stop, because the queue's contents affect the following step.
-    config, data = prepare(two_phases(draft, *(phase | {"steps": 5} for phase in PHASES[name]), **NO_FRAMES), gpu=False)
-    whole = list(train(config, data, cache=UNTRAINED))
+    made = two_phases(draft, *(phase | {"steps": 5} for phase in PHASES[name]), **NO_FRAMES)
+    config, data, whole = run_draft(made, cache=UNTRAINED)
     parts = run_in_attempts(config, data, tmp_path, (2, 5, 7), cache=UNTRAINED)
     assert_same_run(parts, whole)
 
@@ -330,8 +330,7 @@ def test_a_run_beyond_the_bound_of_what_is_kept_goes_on_bit_for_bit(
     """The cache holds only a few of the 24 rows."""
     monkeypatch.setattr(row_cache.RowCache.__init__, "__defaults__", (6000 if part == "last_blocks" else 640,))
     made = draft(task={"train_size": 24}, steps=10, trainable={"part": part, "blocks": 1}, more=NO_FRAMES)
-    config, data = prepare(made, gpu=False)
-    whole = list(train(config, data, cache=UNTRAINED))
+    config, data, whole = run_draft(made, cache=UNTRAINED)
     assert_same_run(run_in_attempts(config, data, tmp_path, (2, 8), cache=UNTRAINED), whole)
 
 
@@ -419,8 +418,7 @@ def test_lambda_goes_to_zero_and_back_and_the_run_stays_resumable(
         trainable={"part": part, "blocks": 1},
         more=NO_FRAMES | {"knob_turns": [{"step": step, "name": "lambda", "value": value} for step, value in turns]},
     )
-    config, data = prepare(made, gpu=False)
-    whole = list(train(config, data, cache=UNTRAINED))
+    config, data, whole = run_draft(made, cache=UNTRAINED)
     weights = [start] * 2 + [0.5 - start] * 2 + [0.0] * 2 + [0.7] * 3
     tokens = [step.values["tokens"] for step in steps_of(whole)]
     for weight, step in zip(weights, steps_of(whole), strict=True):
@@ -546,8 +544,7 @@ def test_frames_and_snapshots_change_no_bit_of_what_is_learned_and_scored(draft:
     """`core.config.compare` treats runs that differ only in these settings as equal."""
     found = []
     for number, more in enumerate(({}, {"probe": {"frame_steps": []}, "checkpoint": {"snapshot_steps": []}})):
-        config, data = prepare(draft(more=more), gpu=False)
-        events = list(train(config, data, checkpoints=Checkpoints(tmp_path / str(number))))
+        events = events_of(draft(more=more), checkpoints=Checkpoints(tmp_path / str(number)))
         [predictions] = [event for event in events if isinstance(event, Predictions)]
         [scored] = evaluations(events, "test").values()
         found.append((curve(events), predictions.logits.tobytes(), scored.values))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -196,15 +196,15 @@ def trained(
     config: OptimiserConfig,
     steps: range,
     net: nn.Module | None = None,
-    prepare: Callable[[torch.optim.Optimizer, dict[Tensor, str]], None] = lambda optimiser, names: None,
+    state: Mapping[str, Tensor] | None = None,
 ) -> tuple[nn.Module, torch.optim.Optimizer, dict[Tensor, str]]:
-    """Call `prepare`, then train a tiny net for these steps."""
+    """Restore a state if there is one, then train a tiny net for these steps."""
     torch.manual_seed(0)
     net = net or nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2))
     names: dict[Tensor, str] = {parameter: name for name, parameter in net.named_parameters()}
     groups: list[dict[str, Any]] = [{"params": list(net.parameters()), "weight_decay": 0.01, "rate": 0.05}]
     optimiser = make_optimiser(groups, config, CPU)
-    prepare(optimiser, names)
+    restore_optimiser_state(optimiser, names, state or {})
     for step in steps:
         torch.manual_seed(step)
         set_rates(optimiser, 1 / step)
@@ -230,10 +230,7 @@ def test_three_steps_and_three_after_a_restart_are_six(config: OptimiserConfig, 
     save_file(optimiser_state(optimiser, names), tmp_path / "state.safetensors")
     tensors = load_file(tmp_path / "state.safetensors") | {"weight/0.weight": torch.zeros(1)}
 
-    def restore(fresh: torch.optim.Optimizer, fresh_names: dict[Tensor, str]) -> None:
-        restore_optimiser_state(fresh, fresh_names, tensors)
-
-    resumed, after, after_names = trained(config, range(4, 7), half, restore)
+    resumed, after, after_names = trained(config, range(4, 7), half, tensors)
     for name, parameter in resumed.named_parameters():
         assert torch.equal(parameter, expected.get_parameter(name)), name
     assert states(after, after_names) == states(uninterrupted, expected_names)

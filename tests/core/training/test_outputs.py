@@ -18,13 +18,9 @@ from core.training.outputs import PROJECTION_WIDTH, Outputs, Reader, concatenate
 from core.views.token_clusters import cluster_views
 from tests.cases import each
 from tests.core.encoders.test_model import made
+from tests.core.training.made import additive
 
 B, H, K, BLOCKS = 5, 16, 6, 2
-
-
-def plan_of(*terms: dict[str, Any]) -> Plan:
-    objective = build(ObjectiveConfig, {"terms": list(terms), "combine": "additive"})
-    return plan_phase(objective, BLOCKS)
 
 
 def drawn(plan: Plan) -> Outputs:
@@ -56,8 +52,10 @@ def encoder() -> Counting:
     return encoder.train()
 
 
-def reader(encoder: Encoder, plan: Plan, outputs: Outputs, **queue: Any) -> Reader:
-    return Reader(outputs, encoder, plan, **queue)
+def reading(encoder: Encoder, *terms: dict[str, Any], **queue: Any) -> tuple[Reader, Outputs, Plan]:
+    plan = plan_phase(build(ObjectiveConfig, additive(*terms)), BLOCKS)
+    outputs = drawn(plan)
+    return Reader(outputs, encoder, plan, **queue), outputs, plan
 
 
 def vectors_of(given: TermInput) -> Tensor:
@@ -70,12 +68,12 @@ DROPOUT, HEAD = {"view": "dropout"}, {"view": "head_dropout", "rate": 0.5}
 
 
 def test_logits_of_a_pass_are_computed_once_for_all_terms(encoder: Counting) -> None:
-    plan = plan_of(
+    read, _, plan = reading(
+        encoder,
         {"loss": "cross_entropy", "views": [DROPOUT]},
         {"loss": "rdrop", "views": [DROPOUT]},
         {"loss": "simcse", "level": "logits", "views": [DROPOUT]},
     )
-    read = reader(encoder, plan, drawn(plan))
     ce, rdrop, simcse = (read(key) for key in ("cross_entropy", "rdrop", "simcse"))
     assert encoder.asked == len(plan.passes) == 2
     assert all(a is b for a, b in zip(ce.logits, rdrop.logits, strict=True))
@@ -85,24 +83,20 @@ def test_logits_of_a_pass_are_computed_once_for_all_terms(encoder: Counting) -> 
 
 
 def test_head_dropout_answers_twice_from_one_pass(encoder: Counting) -> None:
-    plan = plan_of({"loss": "rdrop", "views": [HEAD]}, {"loss": "cross_entropy"})
-    outputs = drawn(plan)
-    read = reader(encoder, plan, outputs)
+    read, outputs, plan = reading(encoder, {"loss": "rdrop", "views": [HEAD]}, {"loss": "cross_entropy"})
     first, second = read("rdrop").logits
     assert len(plan.passes) == 1
     assert encoder.asked == 2
     assert not torch.equal(first, second)
     assert read("cross_entropy").logits == (first,)
     encoder.eval()
-    first, second = reader(encoder, plan, outputs)("rdrop").logits
+    first, second = Reader(outputs, encoder, plan)("rdrop").logits
     assert torch.equal(first, second)
     torch.testing.assert_close(first, encoder.logits(outputs.pooled[BLOCKS][0]))
 
 
 def test_masks_of_pooled_vectors_are_drawn_once_per_pass_layer_and_number(encoder: Counting) -> None:
-    plan = plan_of({"loss": "supcon", "views": [HEAD]}, {"loss": "simcse", "views": [HEAD]})
-    outputs = drawn(plan)
-    read = reader(encoder, plan, outputs)
+    read, outputs, _ = reading(encoder, {"loss": "supcon", "views": [HEAD]}, {"loss": "simcse", "views": [HEAD]})
     supcon, simcse = vectors_of(read("supcon")), vectors_of(read("simcse"))
     assert torch.equal(supcon, simcse)
     assert not torch.equal(supcon[:, 0], supcon[:, 1])
@@ -114,30 +108,27 @@ def test_masks_of_pooled_vectors_are_drawn_once_per_pass_layer_and_number(encode
 
 
 def test_layers_as_views_stand_unmasked_beside_the_masked_ones(encoder: Counting) -> None:
-    plan = plan_of({"loss": "supcon", "views": [HEAD, {"view": "layers", "layers": [1]}]})
-    outputs = drawn(plan)
-    vectors = vectors_of(reader(encoder, plan, outputs)("supcon"))
+    read, outputs, _ = reading(encoder, {"loss": "supcon", "views": [HEAD, {"view": "layers", "layers": [1]}]})
+    vectors = vectors_of(read("supcon"))
     assert vectors.shape == (B, 3, H)
     assert torch.equal(vectors[:, 2], outputs.pooled[1][0])
     assert (vectors[:, :2] == 0).any()
 
 
 def test_one_loss_per_layer_reads_each_layer_of_each_pass(encoder: Counting) -> None:
-    plan = plan_of({"loss": "supcon", "layers": [1, 2], "views": [DROPOUT]})
-    outputs = drawn(plan)
-    found = reader(encoder, plan, outputs)("supcon").layers
+    read, outputs, _ = reading(encoder, {"loss": "supcon", "layers": [1, 2], "views": [DROPOUT]})
+    found = read("supcon").layers
     for layer, contrasted in zip((1, 2), found, strict=True):
         assert torch.equal(contrasted.vectors, outputs.pooled[layer].transpose(0, 1))
 
 
 def test_tokens_are_cut_to_the_k_of_each_term(encoder: Counting) -> None:
-    plan = plan_of(
+    read, outputs, plan = reading(
+        encoder,
         {"loss": "supcon", "level": "token", "k": 2},
         {"loss": "supcon", "level": "token", "k": K, "views": [DROPOUT]},
     )
     assert plan.tokens == ((BLOCKS, K),)
-    outputs = drawn(plan)
-    read = reader(encoder, plan, outputs)
     (short,), (long,) = read("supcon").layers, read("supcon_2").layers
     tokens, mask = outputs.tokens[BLOCKS]
     assert torch.equal(short.vectors, tokens[0, :, :2])
@@ -147,12 +138,12 @@ def test_tokens_are_cut_to_the_k_of_each_term(encoder: Counting) -> None:
 
 
 def test_clusters_are_means_of_the_terms_own_tokens_pass_by_pass(encoder: Counting) -> None:
-    plan = plan_of(
+    read, outputs, _ = reading(
+        encoder,
         {"loss": "supcon", "level": "token", "k": 4, "clusters": 2, "views": [DROPOUT]},
         {"loss": "supcon", "level": "token", "k": K},
     )
-    outputs = drawn(plan)
-    (found,) = reader(encoder, plan, outputs)("supcon").layers
+    (found,) = read("supcon").layers
     tokens, mask = outputs.tokens[BLOCKS]
     expected = [cluster_views(tokens[number, :, :4], mask[number, :, :4], 2) for number in range(2)]
     torch.testing.assert_close(found.vectors, torch.cat([means for means, _ in expected], 1))
@@ -162,11 +153,11 @@ def test_clusters_are_means_of_the_terms_own_tokens_pass_by_pass(encoder: Counti
 
 
 def test_each_term_goes_through_its_own_projection(encoder: Counting) -> None:
-    plan = plan_of({"loss": "supcon"}, {"loss": "supcon"}, {"loss": "supcon", "level": "token", "k": K})
     heads = {"supcon": nn.Linear(H, 3), "supcon_3": nn.Linear(H, 4)}
     encoder.projections = nn.ModuleDict(heads)
-    outputs = drawn(plan)
-    read = reader(encoder, plan, outputs)
+    read, outputs, _ = reading(
+        encoder, {"loss": "supcon"}, {"loss": "supcon"}, {"loss": "supcon", "level": "token", "k": K}
+    )
     pooled = outputs.pooled[BLOCKS][0].unsqueeze(1)
     torch.testing.assert_close(vectors_of(read("supcon")), heads["supcon"](pooled))
     torch.testing.assert_close(vectors_of(read("supcon_2")), pooled)
@@ -183,9 +174,9 @@ def test_projection_heads_have_the_width_of_the_papers(kind: str, linears: int) 
 
 def test_mixup_mixes_pooled_vectors_with_one_share_and_tells_it(encoder: Counting) -> None:
     encoder.eval()
-    plan = plan_of({"loss": "cross_entropy", "mixup": 0.4, "views": [DROPOUT]}, {"loss": "cross_entropy"})
-    outputs = drawn(plan)
-    read = reader(encoder, plan, outputs)
+    read, outputs, _ = reading(
+        encoder, {"loss": "cross_entropy", "mixup": 0.4, "views": [DROPOUT]}, {"loss": "cross_entropy"}
+    )
     given = read("cross_entropy")
     partners, share = given.mixed
     assert sorted(partners.tolist()) == list(range(B))
@@ -197,9 +188,9 @@ def test_mixup_mixes_pooled_vectors_with_one_share_and_tells_it(encoder: Countin
 
 def test_a_margin_of_the_angle_reads_the_last_layer_with_its_inputs(encoder: Counting) -> None:
     encoder.eval()
-    plan = plan_of({"loss": "cross_entropy", "angle_margin": 2, "views": [DROPOUT]}, {"loss": "cross_entropy"})
-    outputs = drawn(plan)
-    read = reader(encoder, plan, outputs)
+    read, outputs, _ = reading(
+        encoder, {"loss": "cross_entropy", "angle_margin": 2, "views": [DROPOUT]}, {"loss": "cross_entropy"}
+    )
     given = read("cross_entropy")
     assert given.logits == ()
     for last, pooled in zip(given.last, outputs.pooled[BLOCKS], strict=True):
@@ -208,9 +199,8 @@ def test_a_margin_of_the_angle_reads_the_last_layer_with_its_inputs(encoder: Cou
 
 
 def test_a_term_is_given_its_own_queue(encoder: Counting) -> None:
-    plan = plan_of({"loss": "supcon", "queue": 8}, {"loss": "supcon"})
     held = torch.randn(3, H), torch.tensor([0, 1, 0])
-    read = reader(encoder, plan, drawn(plan), queue={"supcon": held}.get)
+    read, *_ = reading(encoder, {"loss": "supcon", "queue": 8}, {"loss": "supcon"}, queue={"supcon": held}.get)
     assert read("supcon").queue is held
     assert read("supcon_2").queue is None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -28,8 +28,8 @@ def view(name: str, **settings: Any) -> dict[str, Any]:
 
 
 @contextmanager
-def texts_read(encoder: Encoder, block: int = 0) -> Iterator[list[int]]:
-    """Collect the number of texts that a block reads, call by call."""
+def texts_read(encoder: Encoder) -> Iterator[list[int]]:
+    """Collect the number of texts that the first block reads, call by call."""
     packed: list[int] = []
     read: list[int] = []
     pack = model_module.pack
@@ -39,7 +39,7 @@ def texts_read(encoder: Encoder, block: int = 0) -> Iterator[list[int]]:
         return pack(texts, *given, **more)
 
     # A skipped block has another forward method. Its attention runs only if the block is computed.
-    attention = encoder.blocks[block].attention
+    attention = encoder.blocks[0].attention
     handle = attention.register_forward_hook(lambda *_: read.append(packed[-1]))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(model_module, "pack", counting)
@@ -111,45 +111,25 @@ def frozen_phase(draft: Draft, given: dict[str, Any], *, sampler: str = "random"
     return build_phase(draft(task=task, steps=STEPS, optimiser=rate, **given))
 
 
-def without_cache(made: Phase) -> Phase:
-    made.passes.kept_outputs = made.passes.kept_states = None
-    return made
-
-
-def computed_rows(made: Phase, monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Return the rows that pass through the frozen blocks, in order of computation."""
-    rows: list[int] = []
-    for kept in (made.passes.kept_outputs, made.passes.kept_states):
-        if kept is not None:
-            compute: Callable[..., Any] = kept._compute
-
-            def recorded(asked: Sequence[int], compute: Callable[..., Any] = compute) -> Any:
-                rows.extend(asked)
-                return compute(asked)
-
-            monkeypatch.setattr(kept, "_compute", recorded)
-    return rows
-
-
-def same_curves(found: list[dict[str, float]], expected: list[dict[str, float]]) -> None:
-    for one, other in zip(found, expected, strict=True):
-        assert one == pytest.approx(other, rel=1e-5, abs=1e-5)
-
-
 @pytest.mark.parametrize(("name", "sampler"), slow_but(QUICK, [*BY_CLASS, ("queue", "random"), ("tokens", "balanced")]))
 def test_frozen_blocks_are_computed_once_per_row_for_the_same_losses(
     draft: Draft, monkeypatch: pytest.MonkeyPatch, name: str, sampler: str
 ) -> None:
-    plain = without_cache(frozen_phase(draft, FROZEN[name], sampler=sampler))
+    plain = frozen_phase(draft, FROZEN[name], sampler=sampler)
+    plain.passes.kept_outputs = plain.passes.kept_states = None
     with texts_read(plain.encoder) as read:
         expected = take_steps(plain, STEPS)
     # Without the cache every pass reads its texts again, and R-Drop's two passes read them twice.
     assert sum(read) == STEPS * B * len(plain.plan.passes)
     made = frozen_phase(draft, FROZEN[name], sampler=sampler)
-    rows = computed_rows(made, monkeypatch)
+    rows: list[int] = []  # that pass through the frozen blocks, in order of computation
+    kept: Any = made.passes.kept_outputs or made.passes.kept_states
+    compute = kept._compute
+    monkeypatch.setattr(kept, "_compute", lambda asked: rows.extend(asked) or compute(asked))
     with texts_read(made.encoder) as read:
         found = take_steps(made, STEPS)
-    same_curves(found, expected)
+    for one, other in zip(found, expected, strict=True):
+        assert one == pytest.approx(other, rel=1e-5, abs=1e-5)
     assert sorted(rows) == list(range(24))
     assert sum(read) == 24
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from core.advice.prepare import prepare
 from core.config import RunConfig
-from core.encoders.model import Encoder
 from core.training.checkpoints import Checkpoints
 from core.training.encode import encoder_autocast, in_bfloat16
 from core.training.loop import train
@@ -24,6 +22,7 @@ from tests.core.training.made import (
     build_phase,
     frames_of,
     preset_phases,
+    run_draft,
     run_in_attempts,
     take_steps,
 )
@@ -57,23 +56,6 @@ def test_a_prepared_run_says_its_precision(draft: Draft, bfloat16: bool, precisi
     assert prepare(chosen, gpu=False, bfloat16=bfloat16)[0].precision == "float32"
 
 
-def dtypes(encoder: Encoder, act: Callable[[], object]) -> dict[str, torch.dtype]:
-    """Return the output dtype of each linear layer and norm of the encoder during a call."""
-    seen: dict[str, torch.dtype] = {}
-    hooks = []
-    for name, module in encoder.named_modules():
-        if isinstance(module, nn.Linear | nn.LayerNorm):
-
-            def hook(_module: Any, _inputs: Any, output: Tensor, name: str = name) -> None:
-                seen[name] = output.dtype
-
-            hooks.append(module.register_forward_hook(hook))
-    act()
-    for one in hooks:
-        one.remove()
-    return seen
-
-
 def lowered_phase(given: RunConfig, dropout: float | None = None) -> Any:
     phase = build_phase(given, dropout=dropout)
     phase.machine = phase.machine._replace(autocast=encoder_autocast("bfloat16", CPU))
@@ -84,7 +66,11 @@ def lowered_phase(given: RunConfig, dropout: float | None = None) -> Any:
 @pytest.mark.parametrize("preset", ["rdrop-two-stage", "token-scl", "multi-view-scl"])
 def test_blocks_compute_in_bfloat16_and_norms_classifier_and_weights_in_float32(draft: Draft, preset: str) -> None:
     phase = lowered_phase(draft(more={"phases": preset_phases(preset)}))
-    seen = dtypes(phase.encoder, lambda: take_steps(phase, 1))
+    seen: dict[str, torch.dtype] = {}  # of the output of each linear layer and norm
+    for name, module in phase.encoder.named_modules():
+        if isinstance(module, nn.Linear | nn.LayerNorm):
+            module.register_forward_hook(lambda _m, _i, output, name=name: seen.update({name: output.dtype}))
+    take_steps(phase, 1)
     head = phase.encoder.family.head_modules
     blocks = {name: dtype for name, dtype in seen.items() if "encoder.layer" in name and "LayerNorm" not in name}
     assert blocks
@@ -114,8 +100,7 @@ def lowered(draft: Draft, **given: Any) -> RunConfig:
 
 
 def test_a_run_in_bfloat16_resumes_bit_for_bit(draft: Draft, tmp_path: Path) -> None:
-    config, data = prepare(lowered(draft), gpu=False)
-    straight = list(train(config, data, checkpoints=Checkpoints(tmp_path / "straight")))
+    config, data, straight = run_draft(lowered(draft), checkpoints=Checkpoints(tmp_path / "straight"))
     resumed = run_in_attempts(config, data, tmp_path / "resumed", [3, 6])
     assert_same_run(resumed, straight)
 

@@ -10,14 +10,14 @@ import pytest
 import torch
 
 from core.config import RunConfig
-from core.encoders.model import Encoder, Tokenizer, load_encoder
+from core.encoders.model import Encoder, Tokenizer
 from core.events import TRAIN, VALIDATION, Evaluation, Event, Started, Tokens
 from core.representation.neural_collapse import neural_collapse
 from core.tasks import TaskData
 from core.training import probe
 from core.training.checkpoints import Checkpoints, load_learned
 from core.weight_files import snapshot_path, snapshot_steps
-from tests.core.training.made import Draft, Script, assert_same_run, frames_of, run_draft
+from tests.core.training.made import Draft, Script, assert_same_run, frames_of, load_run_encoder, run_draft
 
 PROBE = {"probe": {"size": 6, "train_size": 4, "frame_steps": [4]}}
 
@@ -35,14 +35,6 @@ class Plain(NamedTuple):
 def plain(draft: Draft, tmp_path_factory: pytest.TempPathFactory) -> Plain:
     checkpoints = Checkpoints(tmp_path_factory.mktemp("plain"))
     return Plain(*run_draft(draft(more=PROBE), checkpoints=checkpoints), checkpoints.path)
-
-
-def loaded(config: RunConfig, data: TaskData) -> tuple[Encoder, Tokenizer]:
-    torch.manual_seed(config.seed)
-    encoder, tokenizer = load_encoder(
-        config.encoder.id, classes=data.classes, max_length=config.encoder.max_length, pooling=config.encoder.pooling
-    )
-    return encoder.eval(), tokenizer
 
 
 @torch.no_grad()
@@ -72,8 +64,7 @@ def test_a_frame_holds_the_vectors_and_attention_of_exactly_these_texts(plain: P
     (started,) = [event for event in events if isinstance(event, Started)]
     (tokens,) = [event for event in events if isinstance(event, Tokens)]
     assert tokens.rows == tuple(range(10))
-    first = loaded(config, data)
-    last = loaded(config, data)
+    first, last = load_run_encoder(config, data), load_run_encoder(config, data)
     load_learned(checkpoint, last[0])
     for step, model in ((0, first), (8, last)):
         frame = frames_of(events)[step]
@@ -90,7 +81,7 @@ def test_a_frame_holds_the_vectors_and_attention_of_exactly_these_texts(plain: P
 
 def test_neural_collapse_is_measured_on_the_inputs_of_the_last_layer(plain: Plain) -> None:
     config, data, events, checkpoint = plain
-    encoder = loaded(config, data)[0]
+    encoder = load_run_encoder(config, data)[0]
     load_learned(checkpoint, encoder)
     vectors = torch.from_numpy(frames_of(events)[8].embeddings[:6])
     (hidden, linear) = (encoder.model.get_submodule(name) for name in encoder.family.head_layers)
@@ -140,7 +131,7 @@ def test_a_snapshot_is_a_plain_model_of_its_frame_and_leaves_the_run_as_it_was(
     config, data, events = run_draft(draft(more=more, **given), checkpoints=Checkpoints(tmp_path))
     assert snapshot_steps(tmp_path) == (4,)
     assert_same_run(events, run_draft(draft(more=plain, **given))[2])
-    encoder, tokenizer = loaded(config, data)
+    encoder, tokenizer = load_run_encoder(config, data)
     load_learned(snapshot_path(tmp_path, 4), encoder)
     (started,) = [event for event in events if isinstance(event, Started)]
     frames = frames_of(events)

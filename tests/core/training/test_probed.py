@@ -16,8 +16,16 @@ from core.tasks import TaskData
 from core.training.checkpoints import Checkpoints, load_learned
 from core.training.encode import encode
 from core.training.untrained import VectorCache
-from tests.core.training.made import CPU, Draft, additive, evaluations, frames_of, run_draft, run_in_attempts
-from tests.core.training.test_probe import loaded
+from tests.core.training.made import (
+    CPU,
+    Draft,
+    additive,
+    evaluations,
+    frames_of,
+    load_run_encoder,
+    run_draft,
+    run_in_attempts,
+)
 
 PROBE = {"probe": {"size": 10, "train_size": 4, "frame_steps": [4]}}
 CONTRAST = ObjectiveConfig().with_knob("lambda", 1.0).model_dump(mode="json")
@@ -50,7 +58,7 @@ def test_frames_of_contrast_alone_hold_a_linear_probe(draft: Draft, tmp_path: Pa
     config, data, events = run_draft(made, checkpoints=Checkpoints(tmp_path), cache=cache)
     frames = frames_of(events)
     validation = evaluations(events, "validation")
-    first, last = loaded(config, data), loaded(config, data)
+    first, last = load_run_encoder(config, data), load_run_encoder(config, data)
     load_learned(Checkpoints(tmp_path).path, last[0])
     for step, model in ((0, first), (8, last)):
         log_p, _ = expected(data, *model, "validation")
@@ -65,7 +73,7 @@ def test_frames_of_contrast_alone_hold_a_linear_probe(draft: Draft, tmp_path: Pa
 def test_the_test_score_is_that_of_a_probe_of_the_last_vectors(draft: Draft, tmp_path: Path) -> None:
     made = draft(objective=CONTRAST, optimiser={"learning_rate": 2e-2})
     config, data, events = run_draft(made, checkpoints=Checkpoints(tmp_path))
-    encoder, tokenizer = loaded(config, data)
+    encoder, tokenizer = load_run_encoder(config, data)
     load_learned(Checkpoints(tmp_path).path, encoder)
     (test,) = evaluations(events, "test").values()
     assert test.probe_rows == len(data.train)

@@ -112,8 +112,7 @@ def test_a_run_with_new_blocks_goes_on_bit_for_bit_wherever_it_stopped(draft: Dr
     rate = {"optimiser": {"learning_rate": 1e-2}}
     second = {"trainable": {"part": "classifier"}}
     made = two_phases(draft, DRAWN | rate, second | rate, probe={"frame_steps": [1, 3, 5, 8]})
-    config, data = prepare(made, gpu=False)
-    whole = list(train(config, data))
+    config, data, whole = run_draft(made)
     parts = run_in_attempts(config, data, tmp_path, (2, 5, 7))
     assert_same_run(parts, whole)
 

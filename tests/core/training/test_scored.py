@@ -17,9 +17,8 @@ from core.config import RunConfig
 from core.errors import ConfigError
 from core.events import Evaluation
 from core.training.checkpoints import TrainedModel
-from core.training.loop import train
 from tests.cases import each
-from tests.core.training.made import Draft, build_phase, frames_of, scored_csv
+from tests.core.training.made import Draft, build_phase, frames_of, run_draft, scored_csv
 
 COSENT = {"terms": [{"loss": "cosent"}]}
 DROPOUT = [{"view": "dropout"}]
@@ -57,9 +56,8 @@ def slow_spearman(vectors: NDArray[np.float32], scores: Sequence[float]) -> floa
 
 
 def test_validation_and_test_are_scored_by_rank_correlation(scored: Draft) -> None:
-    config, data = prepare(scored(steps=30, optimiser={"learning_rate": 1e-2}), gpu=False)
     model = TrainedModel()
-    events = list(train(config, data, trained=model))
+    config, data, events = run_draft(scored(steps=30, optimiser={"learning_rate": 1e-2}), trained=model)
     last = {event.split: event.values for event in events if isinstance(event, Evaluation)}
     frame = frames_of(events)[30]
     held_out = len(data.validation)
@@ -73,8 +71,7 @@ def test_validation_and_test_are_scored_by_rank_correlation(scored: Draft) -> No
 
 
 def test_the_untrained_encoder_is_scored_on_validation_and_test(scored: Draft) -> None:
-    config, data = prepare(scored(), gpu=False)
-    events = list(train(config, data))
+    events = run_draft(scored())[2]
     found = [event for event in events if isinstance(event, Evaluation)]
     first = next(one for one in found if one.split == "validation" and one.step == 0)
     baselines = {one.split: one.values for one in found if one.split.startswith("baseline")}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 
 import numpy as np
@@ -12,18 +11,12 @@ from sklearn.metrics import accuracy_score, f1_score, log_loss
 
 from core.training.scores import LEAST_LOGIT, LinearProbe, classification_scores, probe_scores
 from tests.cases import each
+from tests.core.representation.test_recall import wilson
 
 
 def random_logits(rows: int, classes: int, seed: int = 0) -> tuple[np.ndarray, list[int]]:
     rng = np.random.default_rng(seed)
     return rng.normal(size=(rows, classes)).astype(np.float32) * 3, rng.integers(0, classes, rows).tolist()
-
-
-def wilson(right: int, rows: int) -> tuple[float, float]:
-    z, p = 1.959963984540054, right / rows
-    centre = p + z * z / (2 * rows)
-    half = z * math.sqrt(p * (1 - p) / rows + z * z / (4 * rows * rows))
-    return (centre - half) / (1 + z * z / rows), (centre + half) / (1 + z * z / rows)
 
 
 @each("classes", [2, 5])

@@ -64,10 +64,6 @@ def gradients(encoder: Encoder, learning: list[nn.Module]) -> dict[str, Tensor]:
     return {name: p.grad.clone() for name, p in encoder.named_parameters() if p.grad is not None}
 
 
-def is_in_head(encoder: Encoder, name: str) -> bool:
-    return any(name.startswith(f"model.{path}.") for path in encoder.family.head_modules)
-
-
 @each("model_type", CONFIGS)
 class TestLora:
     def test_fresh_adapters_change_nothing(self, model_type: str) -> None:
@@ -82,8 +78,9 @@ class TestLora:
         encoder = made(model_type)
         encoder.projections = nn.ModuleDict({"supcon": nn.Linear(16, 4)})
         learning = apply_trainable(encoder, LORA)
+        head = tuple(f"model.{path}." for path in encoder.family.head_modules)
         for name, parameter in encoder.named_parameters():
-            expected = "lora_" in name or is_in_head(encoder, name) or name.startswith("projections.")
+            expected = "lora_" in name or name.startswith((*head, "projections."))
             assert parameter.requires_grad == expected, name
         learned = {name for name, p in encoder.named_parameters() if p.requires_grad and "projections" not in name}
         assert gradients(encoder, learning).keys() == learned
@@ -197,30 +194,20 @@ def test_checkpointing_keeps_every_gradient(model_type: str, pooling: Any, train
     encoder = made(model_type, pooling)
     learning = apply_trainable(encoder, trainable)
     expected = gradients(encoder, learning)
-    calls = count_calls(encoder.blocks[0])
+    passes = 1 if encoder.family.packs else 2  # families without packing read a batch in two chunks
+    calls: list[None] = []  # of the feed-forward of the first block
+    inner = next(m for m in encoder.blocks[0].modules() if isinstance(m, nn.Linear) and m.out_features == 32)
+    inner.register_forward_hook(lambda *_: calls.append(None))
     set_gradient_checkpointing(encoder, True)
     found = gradients(encoder, learning)
-    assert len(calls) == passes(encoder) * 2  # once forward, once more for the backward pass
+    assert len(calls) == passes * 2  # once forward, once more for the backward pass
     assert found.keys() == expected.keys()
     for name, gradient in found.items():
         assert torch.equal(gradient, expected[name]), name
     set_gradient_checkpointing(encoder, False)
     calls.clear()
     gradients(encoder, learning)
-    assert len(calls) == passes(encoder)
-
-
-def count_calls(block: nn.Module) -> list[None]:
-    """Return a list with one entry per call of the block's feed-forward."""
-    calls: list[None] = []
-    inner = next(m for m in block.modules() if isinstance(m, nn.Linear) and m.out_features == 32)
-    inner.register_forward_hook(lambda *_: calls.append(None))
-    return calls
-
-
-def passes(encoder: Encoder) -> int:
-    """Return the forward passes of one batch. Families without packing read it in two chunks."""
-    return 1 if encoder.family.packs else 2
+    assert len(calls) == passes
 
 
 @each("model_type", CONFIGS)
