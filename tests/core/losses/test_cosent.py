@@ -91,17 +91,3 @@ def test_equal_vectors_have_the_loss_of_the_collapse_line(loss: str, settings: d
     lines = reference_lines(loss, TermInput(layers=(Contrasted(equal),)), SCORES, settings)
     function = {"cosent": cosent_loss, "cosine_mse": cosine_mse_loss}[loss]
     assert lines.collapse.item() == pytest.approx(function(equal[:, 0], equal[:, 1], SCORES).item())
-
-
-@each(
-    ("shapes", "message"),
-    [
-        (((5,), (5,), (5,)), r"z1 of shape \(5,\): expected \[N, d\]"),
-        (((5, 4), (4, 4), (5,)), r"z2 of shape \(4, 4\): expected \[5, 4\]"),
-        (((5, 4), (5, 4), (4,)), r"scores of shape \(4,\): expected \[5\]"),
-    ],
-)
-def test_an_error_names_the_argument(shapes: tuple[tuple[int, ...], ...], message: str) -> None:
-    for loss in (cosent_loss, cosine_mse_loss):
-        with pytest.raises(ValueError, match=message):
-            loss(*(torch.ones(shape) for shape in shapes))

@@ -61,17 +61,3 @@ def test_the_sum_over_anchors_is_that_of_a_slow_loop(logits: Tensor, features: T
         TermInput(layers=(Contrasted(features.unsqueeze(1)),)), LABELS, {**entry.defaults, "reduction": "sum"}
     )
     assert term.item() == pytest.approx(total, rel=1e-5)
-
-
-@pytest.mark.parametrize(
-    ("weight", "combine"),
-    [(-0.1, "convex"), (1.1, "convex"), (math.nan, "convex"), (-0.1, "additive"), (math.inf, "additive")],
-)
-def test_a_bad_weight_is_named_with_its_value(logits: Tensor, features: Tensor, weight: float, combine: str) -> None:
-    with pytest.raises(ValueError, match=f"weight = {weight}: expected"):
-        scl_objective(logits, LABELS, features, weight=weight, combine=combine)
-
-
-def test_an_unknown_combination_is_named(logits: Tensor, features: Tensor) -> None:
-    with pytest.raises(ValueError, match="combine = 'mixed': expected one of convex, additive"):
-        scl_objective(logits, LABELS, features, weight=0.5, combine="mixed")  # type: ignore[arg-type]
