@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -135,16 +136,13 @@ def test_a_weight_of_one_is_judged_like_any_other_and_a_weight_of_zero_is_not() 
 @each("now", [COLLAPSED, NARROW, np.eye(16)])
 def test_before_the_first_frame_or_of_other_vectors_it_says_less(now: np.ndarray) -> None:
     assert judged(now, start=None).outcome == Outcome.AT_LINE
-    contrast = contrasted(now)
-    elsewhere = Contrast(contrast.loss, contrast.line, contrast.bound, 0.3, 2, shown=False)
-    found = verdict(elsewhere, looked_at(now), looked_at(SPREAD))
+    found = verdict(replace(contrasted(now), shown=False), looked_at(now), looked_at(SPREAD))
     assert found.outcome == Outcome.AT_LINE
     assert "are not the ones that the loss compares" in found.sentence
 
 
 def test_of_vectors_that_the_map_does_not_show_nothing_is_said_of_their_classes() -> None:
-    contrast = contrasted(APART)
-    elsewhere = Contrast(contrast.loss, contrast.line, contrast.bound, 0.3, 2, shown=False)
+    elsewhere = replace(contrasted(APART), shown=False)
     assert verdict(elsewhere, looked_at(APART), looked_at(SPREAD)).outcome == Outcome.NEAR_BOUND
 
 

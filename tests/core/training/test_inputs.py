@@ -163,13 +163,8 @@ def test_two_views_of_one_kind_draw_words_of_their_own(draft: Draft) -> None:
     rows = list(range(30))
     plain, deleted, doubled = made.plain(rows), made.inputs.tokens(0, 1, rows), made.inputs.tokens(1, 1, rows)
 
-    def lost(row: int) -> Counter[int]:
-        return Counter(plain[row].ids) - Counter(deleted[row].ids)
-
-    def gained(row: int) -> Counter[int]:
-        return Counter(doubled[row].ids) - Counter(plain[row].ids)
-
-    assert sum(lost(row) == gained(row) for row in rows) < len(rows) / 2
+    counts = [[Counter(tokens.ids) for tokens in texts] for texts in zip(plain, deleted, doubled, strict=True)]
+    assert sum(text - lost == gained - text for text, lost, gained in counts) < len(rows) / 2
 
 
 def test_tokens_of_augmented_texts_are_not_kept(draft: Draft) -> None:

@@ -17,7 +17,7 @@ from core.config.edit import apply_settings
 from core.config.objective import ObjectiveConfig
 from core.config.plan import learning_rate_factor
 from core.encoders.model import Encoder, load_encoder
-from core.errors import TrainingError
+from core.errors import StaleAttemptError, TrainingError
 from core.events import (
     Checkpointed,
     Evaluation,
@@ -160,8 +160,6 @@ def test_a_run_that_died_after_its_last_checkpoint_finishes(draft: Draft, tmp_pa
 
 
 def test_a_dead_attempt_does_not_overwrite_a_checkpoint(draft: Draft, tmp_path: Path) -> None:
-    from core.errors import StaleAttemptError
-
     def refuse() -> None:
         raise StaleAttemptError("a later attempt has the run")
 
@@ -199,10 +197,8 @@ def test_a_damaged_checkpoint_is_a_plain_message(draft: Draft, tmp_path: Path) -
 def test_a_full_disk_costs_the_checkpoint_and_not_the_run(
     draft: Draft, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from core.training import checkpoints
-
-    usage = checkpoints.shutil.disk_usage(tmp_path)
-    monkeypatch.setattr(checkpoints.shutil, "disk_usage", lambda _: usage._replace(free=100))
+    usage = shutil.disk_usage(tmp_path)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=100))
     more = {"checkpoint": {"snapshot_steps": [2]}}
     events = events_of(draft(more=more), checkpoints=Checkpoints(tmp_path, every_steps=4))
     notices = [event for event in events if isinstance(event, Notice)]

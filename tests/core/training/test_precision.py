@@ -94,20 +94,17 @@ def test_a_step_in_bfloat16_is_one_in_float32_but_for_rounding(draft: Draft, pre
     assert any(lowered[name] != value for name, value in whole.items() if name.startswith("loss"))
 
 
-def lowered(draft: Draft, **given: Any) -> RunConfig:
-    more = {"precision": "bfloat16", **given.pop("more", {})}
-    return draft(more=more, **given)
-
-
 def test_a_run_in_bfloat16_resumes_bit_for_bit(draft: Draft, tmp_path: Path) -> None:
-    config, data, straight = run_draft(lowered(draft), checkpoints=Checkpoints(tmp_path / "straight"))
+    config, data, straight = run_draft(
+        draft(more={"precision": "bfloat16"}), checkpoints=Checkpoints(tmp_path / "straight")
+    )
     resumed = run_in_attempts(config, data, tmp_path / "resumed", [3, 6])
     assert_same_run(resumed, straight)
 
 
 def test_untrained_vectors_of_the_two_precisions_are_kept_apart(draft: Draft) -> None:
     cache: VectorCache = {}
-    config, data = prepare(lowered(draft), gpu=False)
+    config, data = prepare(draft(more={"precision": "bfloat16"}), gpu=False)
     first = frames_of(list(train(config, data, cache=cache)))[0]
     whole = config.model_copy(update={"precision": "float32"})
     second = frames_of(list(train(whole, data, cache=cache)))[0]
