@@ -41,21 +41,19 @@ def translators(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 
 @pytest.fixture(scope="session")
-def nli(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return nli_csv(tmp_path_factory.mktemp("nli") / "nli.csv")
-
-
-@pytest.fixture(scope="session")
-def scored(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return scored_csv(tmp_path_factory.mktemp("scored") / "scored.csv")
+def pairs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Return the tasks of the presets that need triplets or scores."""
+    folder = tmp_path_factory.mktemp("pairs")
+    scored = scored_csv(folder / "scored.csv")
+    return {"simcse-supervised": nli_csv(folder / "nli.csv"), "cosent": scored, "cosine-mse": scored}
 
 
 @pytest.fixture
 def prepared_preset(
-    tiny_encoder: Path, small_csv: Path, nli: Path, scored: Path, translators: dict[str, str]
+    tiny_encoder: Path, small_csv: Path, pairs: dict[str, Path], translators: dict[str, str]
 ) -> Callable[..., Prepared]:
     def make(name: str, *, task: dict[str, Any] | None = None, encoder: Any = None, **phase: Any) -> Prepared:
-        path = {"simcse-supervised": nli, "cosent": scored, "cosine-mse": scored}.get(name, small_csv)
+        path = pairs.get(name, small_csv)
         source = (
             {"id": "film_reviews", "train_size": 40}
             if name == "cert-paraphrases"
