@@ -6,7 +6,7 @@ import contextlib
 import re
 from pathlib import Path
 
-from playwright.sync_api import Page, TimeoutError, expect
+from playwright.sync_api import FloatRect, Locator, Page, TimeoutError, expect
 
 from tests.conftest import made_rows, write_csv
 
@@ -80,11 +80,26 @@ def resized(page: Page, width: int, height: int) -> None:
     at_rest(page)
 
 
-def bottom(page: Page, selector: str) -> float:
-    element = page.locator(selector).first
+def box_of(element: Locator) -> FloatRect:
+    """Return the position and size of an element, once it is visible."""
     element.wait_for()  # a rerun draws a replaced element after a delay
-    edge: float = element.evaluate("node => node.getBoundingClientRect().bottom")
-    return edge
+    box = element.bounding_box()
+    assert box is not None
+    return box
+
+
+def bottom(page: Page, selector: str) -> float:
+    box = box_of(page.locator(selector).first)
+    return box["y"] + box["height"]
+
+
+def drag(page: Page, element: Locator, start: tuple[float, float], end: tuple[float, float]) -> None:
+    """Drag inside an element. Start and end are fractions of its size."""
+    box = box_of(element)
+    page.mouse.move(box["x"] + start[0] * box["width"], box["y"] + start[1] * box["height"])
+    page.mouse.down()
+    page.mouse.move(box["x"] + end[0] * box["width"], box["y"] + end[1] * box["height"], steps=8)
+    page.mouse.up()
 
 
 def fits(page: Page) -> bool:

@@ -30,6 +30,7 @@ from tests.browser.seen import (
     WIDE,
     at_rest,
     bottom,
+    box_of,
     fits,
     many_classes_csv,
     resized,
@@ -298,8 +299,7 @@ def test_knobs_pause_map_and_loss_of_a_run_are_on_the_screen_together(
     for width, height in WIDE:
         resized(screen, width, height)
         for element in together:
-            box = element.first.bounding_box()
-            assert box is not None
+            box = box_of(element.first)
             assert box["y"] > 0
             assert box["y"] + box["height"] <= height, (element, width)
 

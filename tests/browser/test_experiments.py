@@ -19,7 +19,7 @@ from core.store import Store
 from core.workers import LocalEngine
 from core.workers.run_rows import TaskSource
 from tests.browser.conftest import Server
-from tests.browser.seen import JOB_MS, quiet
+from tests.browser.seen import JOB_MS, box_of, quiet
 
 CELLS = ".cell-table button"
 HOSTILE = '<img src=x onerror="document.title=1">'
@@ -95,9 +95,9 @@ def test_the_maps_of_a_surface_lie_in_a_grid_and_move(
     expect(page.get_by_text("4 of 4 runs finished")).to_be_visible(timeout=JOB_MS)
     expect(page.locator(".map-panel")).to_have_count(4)
     quiet(page)
-    boxes = [panel.bounding_box() for panel in page.locator(".map-panel").all()]
-    assert all(boxes)
-    rows, columns = [[round(box[side]) for box in boxes if box] for side in ("y", "x")]
+    boxes = [box_of(panel) for panel in page.locator(".map-panel").all()]
+    rows = [round(box["y"]) for box in boxes]
+    columns = [round(box["x"]) for box in boxes]
     assert rows[0] == rows[1] < rows[2] == rows[3]
     assert columns[0] == columns[2] < columns[1] == columns[3]
     expect(

@@ -12,8 +12,8 @@ from core.config import BranchConfig
 from core.store import Store
 from tests.browser.conftest import Server
 from tests.browser.hostile import HOSTILE, nothing_ran
-from tests.browser.seen import JOB_MS, quiet
-from tests.browser.test_map_view import chosen, drag, drawn, lonely, picture, place, points_at_rest, step_of
+from tests.browser.seen import JOB_MS, drag, quiet
+from tests.browser.test_map_view import CANVAS, chosen, drawn, lonely, picture, place, points_at_rest, step_of
 
 TABLE = ".text-table"
 
@@ -74,7 +74,7 @@ def test_a_popover_opened_late_shows_the_values_in_effect(page: Page, server: Se
 def test_a_reload_restores_the_very_same_view(page: Page, server: Server, hostile_run: str) -> None:
     opened(page, server, hostile_run, "&colour=confidence&panel=neighbours&k=5&metric=euclidean")
     page.get_by_role("button", name="Select with a box").click()
-    drag(page, (0.05, 0.05), (0.6, 0.95))
+    drag(page, page.locator(CANVAS), (0.05, 0.05), (0.6, 0.95))
     page.wait_for_url("**sel=*")
     page.get_by_role("button", name="Zoom in").click()
     page.wait_for_url("**view=*")

@@ -9,7 +9,7 @@ from playwright.sync_api import Page, expect
 
 from core.cli.main import draft_from
 from tests.browser.conftest import Server
-from tests.browser.seen import settled
+from tests.browser.seen import box_of, settled
 from tests.cases import slow_but
 
 
@@ -35,8 +35,7 @@ def test_the_main_controls_need_no_scrolling(page: Page, server: Server, task: s
     selects = ('[class*="st-key-form-task"]', '[class*="st-key-form-0-preset"]')
     launch = '[data-testid="stBaseButton-primary"]'
     for selector in (*selects, *knobs, ".katex-display", ".softmax-bars", '[data-testid="stMetric"]', launch):
-        for box in (found.bounding_box() for found in page.locator(selector).all()):
-            assert box is not None
+        for box in map(box_of, page.locator(selector).all()):
             assert box["y"] >= 60, selector
             assert box["y"] + box["height"] <= 720, selector
 

@@ -14,7 +14,7 @@ from core.artifacts.shipped import SHIPPED
 from core.store import Store
 from tests.browser.conftest import Server
 from tests.browser.language import NATIVE
-from tests.browser.seen import PHONE, fits, settled
+from tests.browser.seen import PHONE, box_of, fits, settled
 from tests.cases import slow_but
 
 HOME = {"en": "Home", "zh": "首页", "ko": "홈"}
@@ -101,8 +101,6 @@ def test_a_download_is_in_the_language_of_the_page(page: Page, server: Server, r
 def test_the_bar_fits_on_a_phone(page: Page, server: Server, code: str) -> None:
     page.set_viewport_size({"width": PHONE[0], "height": PHONE[1]})
     settled(page, f"{server.url}/?lang={code}")
-    switch, link = (page.locator(name).bounding_box() for name in (".language select", ".copy-link-button"))
-    assert switch is not None
-    assert link is not None
+    switch, link = (box_of(page.locator(name)) for name in (".language select", ".copy-link-button"))
     assert switch["x"] + switch["width"] <= link["x"] + 1
     assert fits(page)

@@ -12,7 +12,7 @@ from core.artifacts.shipped import SHIPPED
 from core.config.score_source import score_note
 from core.store import Store
 from tests.browser.conftest import Server
-from tests.browser.seen import PHONE, PLAYER, WIDE, bottom, fits, quiet, resized
+from tests.browser.seen import PHONE, PLAYER, WIDE, bottom, box_of, fits, quiet, resized
 
 STAGE, LEGEND = ".map-stage", ".map-legend-row"
 
@@ -31,9 +31,7 @@ def test_the_map_of_long_texts_is_large_and_a_phone_wide_enough(
     for address in (f"/explore?run={hostile_run}", f"/fine_tune?run={hostile_run}", "/", compare):
         opened(page, server.url + address, WIDE[0])
         assert bottom(page, PLAYER) <= WIDE[0][1], address
-        stage, player = page.locator(STAGE).last.bounding_box(), page.locator(PLAYER).bounding_box()
-        assert stage is not None
-        assert player is not None
+        stage, player = box_of(page.locator(STAGE).last), box_of(page.locator(PLAYER))
         assert stage["height"] >= 280, address
         assert stage["y"] + stage["height"] <= player["y"], address
         assert page.locator(LEGEND).evaluate("row => row.scrollWidth <= row.clientWidth"), address
@@ -48,12 +46,9 @@ def test_six_maps_and_their_player_fit_on_a_laptop(page: Page, server: Server, s
     runs = [open_replay(server_store, SHIPPED[name].path) for name in names]
     opened(page, f"{server.url}/compare?runs={','.join(runs)}", WIDE[0])
     expect(page.locator(STAGE)).to_have_count(len(names))
-    player = page.locator(PLAYER).bounding_box()
-    assert player is not None
+    player = box_of(page.locator(PLAYER))
     assert player["y"] + player["height"] <= WIDE[0][1]
-    for stage in page.locator(STAGE).all():
-        box = stage.bounding_box()
-        assert box is not None
+    for box in map(box_of, page.locator(STAGE).all()):
         assert box["height"] >= 180
         assert box["y"] + box["height"] <= player["y"]
 
@@ -70,12 +65,8 @@ def test_home_shows_two_replays_in_step_with_their_numbers(page: Page, server: S
             assert score is not None
             said = f"step 120 · {score_note(score)} · spread ratio {replay.separations[-1]:.2f}"
             expect(notes.nth(number)).to_have_text(said)
-        first, second = (page.locator(STAGE).nth(number).bounding_box() for number in (0, 1))
-        player, text = (page.locator(one).bounding_box() for one in (PLAYER, "p:has-text('Pick a text task')"))
-        assert first is not None
-        assert second is not None
-        assert player is not None
-        assert text is not None
+        first, second = (box_of(page.locator(STAGE).nth(number)) for number in (0, 1))
+        player, text = (box_of(page.locator(one)) for one in (PLAYER, "p:has-text('Pick a text task')"))
         assert first["y"] == second["y"]
         assert first["x"] + first["width"] <= second["x"]
         assert first["y"] + first["height"] <= player["y"]
@@ -100,9 +91,7 @@ def test_the_replay_on_home_plays_until_it_is_paused(page: Page, server: Server)
 def test_the_bar_ends_before_its_controls_and_the_menu_of_a_narrow_window_closes(page: Page, server: Server) -> None:
     opened(page, server.url, (800, 720))
     page.get_by_test_id("stTopNavSection").wait_for()  # pages without room
-    bar, switch = (page.locator(name).bounding_box() for name in ("[data-testid=stTopNav]", ".language select"))
-    assert bar is not None
-    assert switch is not None
+    bar, switch = (box_of(page.locator(name)) for name in ("[data-testid=stTopNav]", ".language select"))
     assert bar["x"] + bar["width"] <= switch["x"]
     resized(page, *PHONE)
     page.get_by_test_id("stExpandSidebarButton").click()

@@ -12,7 +12,7 @@ from core.lessons.numbers import value_of
 from core.store import Store
 from pages.ui.lesson.panel import right_choices, selector
 from tests.browser.conftest import Server
-from tests.browser.seen import PHONE, fits, quiet, settled
+from tests.browser.seen import PHONE, box_of, fits, quiet, settled
 
 
 @pytest.fixture
@@ -177,8 +177,7 @@ def test_on_a_phone_a_lesson_lies_below_the_page(page: Page, server: Server) -> 
     page.set_viewport_size({"width": PHONE[0], "height": PHONE[1]})
     settled(page, f"{server.url}/loss_lab?lesson=margin.1&a=ce_1_0.1_0.5")
     expect(panel(page).get_by_role("heading")).to_be_in_viewport(ratio=1)
-    box = panel(page).bounding_box()
-    assert box is not None
+    box = box_of(panel(page))
     assert (box["x"], box["width"]) == (0, PHONE[0])
     assert box["y"] > PHONE[1] / 2
     expect(page.locator(".lab-play")).to_be_in_viewport(ratio=1)

@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import Server
-from tests.browser.seen import PHONE, fits, settled
+from tests.browser.seen import PHONE, box_of, fits, settled
 
 
 @pytest.fixture
@@ -60,6 +60,4 @@ def test_it_hides_nothing_on_a_phone(screen: Page, server: Server) -> None:
     settled(screen, server.url)
     screen.get_by_role("button", name="Copy link").click()
     assert fits(screen)
-    box = screen.locator(".copy-link-box").bounding_box()
-    assert box is not None
-    assert box["x"] >= 0
+    assert box_of(screen.locator(".copy-link-box"))["x"] >= 0

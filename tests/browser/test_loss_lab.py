@@ -15,7 +15,7 @@ from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
 from core.lab.answer import answer
 from tests.browser.conftest import Server
-from tests.browser.seen import JOB_MS, PHONE, quiet
+from tests.browser.seen import JOB_MS, PHONE, box_of, quiet
 
 # Time for the rerun of a late request to begin, if the server accepts it.
 LATE_MS = 500
@@ -113,9 +113,7 @@ def test_a_turned_temperature_and_a_dragged_point_answer_and_stay_after_a_reload
     assert loss == pytest.approx(first_loss(settings=[{"temperature": tau}]), rel=1e-5)
     expect(page.locator(".lab-numbers b").first).to_have_text(f"{float(f'{loss:.3g}'):g}")
 
-    canvas = page.locator(".lab-canvas")
-    box = canvas.bounding_box()
-    assert box is not None
+    box = box_of(page.locator(".lab-canvas"))
     mark = page.evaluate(
         "() => { const { marks } = document.querySelector('.lab-view').lab.panels[0].picture;"
         " return marks.find(({ text }) => text === 4); }"

@@ -15,7 +15,7 @@ from core.exports.gallery import write_gallery
 from core.exports.run_page import run_page
 from core.store import Store
 from tests.browser.hostile import hostile_draft, nothing_ran
-from tests.browser.seen import LIGHT_AND_DARK, PHONE, fits, resized
+from tests.browser.seen import LIGHT_AND_DARK, PHONE, box_of, drag, fits, resized
 from tests.browser.test_every_page import violations
 from tests.cases import slow_but
 from tests.core.artifacts.made import recorded
@@ -84,8 +84,7 @@ def test_words_are_found_and_texts_are_read(page: Page, pages: Path) -> None:
     page.get_by_role("slider", name="Step").press("End")
     expect(hit.locator(".quiet")).not_to_have_text(said)
     said = hit.locator(".quiet").inner_text()
-    line = hit.locator(".quiet").bounding_box()
-    assert line is not None
+    line = box_of(hit.locator(".quiet"))
     page.mouse.move(line["x"] + 5, line["y"] + 5)
     page.mouse.down()
     page.get_by_role("slider", name="Step").press("Home")  # the step changes before the button is released
@@ -110,12 +109,7 @@ def test_a_box_selects_what_lies_inside_and_escape_takes_it_back(page: Page, pag
     show(page, pages / "two.html")
     pause(page)
     page.get_by_role("button", name="Select with a box").click()
-    box = page.locator(".map-canvas").first.bounding_box()
-    assert box is not None
-    page.mouse.move(box["x"] + 5, box["y"] + 5)
-    page.mouse.down()
-    page.mouse.move(box["x"] + box["width"] - 5, box["y"] + box["height"] - 5, steps=4)
-    page.mouse.up()
+    drag(page, page.locator(".map-canvas").first, (0.01, 0.01), (0.99, 0.99))
     expect(page.get_by_text("108 more are selected.")).to_be_visible()
     # Both runs show their prediction for it.
     expect(page.locator(".text").first).to_contain_text("CE + SCL, τ 0.3: label")

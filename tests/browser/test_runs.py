@@ -8,7 +8,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from core.store import Store
 from tests.browser.conftest import Server
-from tests.browser.seen import quiet
+from tests.browser.seen import box_of, quiet
 
 ROW_PX = 35
 
@@ -19,8 +19,7 @@ def press(page: Page, x: float, *, row: int) -> None:
     table.wait_for()
     table.locator("[role=gridcell]").first.wait_for(state="attached")
     quiet(page)
-    box = table.bounding_box()
-    assert box is not None
+    box = box_of(table)
     page.mouse.click(box["x"] + x, box["y"] + (row + 0.5) * ROW_PX)
 
 

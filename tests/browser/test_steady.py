@@ -13,7 +13,7 @@ from core.store import Status, Store
 from core.workers import LocalEngine
 from tests.browser.conftest import Server
 from tests.browser.hostile import wait_for
-from tests.browser.seen import quiet, settled
+from tests.browser.seen import box_of, quiet, settled
 from tests.browser.test_runs import press as tick
 
 UPDATES = 4
@@ -89,8 +89,7 @@ def test_a_live_page_is_steady_while_it_is_updated(page: Page, server: Server, s
     assert not moved(places, page.evaluate(PLACES))
 
     knob = page.get_by_role("slider", name="Temperature τ")
-    box = knob.locator("xpath=..").bounding_box()
-    assert box is not None
+    box = box_of(knob.locator("xpath=.."))
     x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
     shown = []
     page.mouse.move(x, y)
@@ -119,13 +118,12 @@ def test_the_map_stays_in_place_from_the_first_frame_to_the_end(
     wait_for(server_store, run_id, lambda run: run.status == Status.PAUSED)
     settled(page, f"{server.url}/fine_tune?run={run_id}")
     parts = [page.locator(one) for one in (".map-stage", ".map-player", ".live-figure", ".st-key-live_words")]
-    parts[0].wait_for()
-    first = [part.bounding_box() for part in parts]
+    first = [box_of(part) for part in parts]
     server_store.send(run_id, "resume")
     wait_for(server_store, run_id, lambda run: run.status == Status.FINISHED)
     expect(page.get_by_text("finished", exact=True)).to_be_visible()
     expect(page.get_by_role("link", name="Reuse settings")).to_be_visible()
-    assert [part.bounding_box() for part in parts] == first
+    assert [box_of(part) for part in parts] == first
 
 
 @pytest.mark.slow
