@@ -5,13 +5,9 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import socket
 import subprocess
-import sys
 import time
-import urllib.error
-import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,14 +21,13 @@ from core.store.work import RUNS
 from core.workers import LocalEngine
 from core.workers.job_kinds import queues
 from core.workers.jobs import Jobs
+from tests.browser.apps.serving import ROOT, free_port, start, wait_for_answer
 from tests.browser.chromium import ARGUMENTS, install_chromium
 from tests.browser.hostile import hostile_draft
 from tests.browser.prepared import finished_runs
 from tests.browser.seen import WIDE
 from tests.core.artifacts.made import recorded
 
-ROOT = Path(__file__).resolve().parents[2]
-START_S = 40
 # A worker, a server and a browser share the machine and may have to wait for torch to be imported.
 expect.set_options(timeout=60_000)
 
@@ -52,10 +47,8 @@ class Server:
 
     def __init__(self, folder: Path) -> None:
         self.store_folder = folder / "runs"
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
-        self.log = (folder / "server.log").open("ab")
+        self.log = folder / "server.log"
+        self.port = free_port()
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -68,21 +61,8 @@ class Server:
         return self._process.pid
 
     def start(self) -> None:
-        environment = os.environ | {"SCL_RUNS": str(self.store_folder)}
-        command = [sys.executable, "-m", "streamlit", "run", "app.py"]
-        command += ["--server.headless=true", f"--server.port={self.port}"]
-        self._process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=self.log, stderr=self.log)
-        deadline = time.monotonic() + START_S
-        while not self._healthy():
-            assert self._process.poll() is None, "the server ended"  # another server may have the port
-            assert time.monotonic() < deadline, "the server does not answer"
-            time.sleep(0.1)
-
-    def _healthy(self) -> bool:
-        try:
-            return bool(urllib.request.urlopen(f"{self.url}/_stcore/health", timeout=2).status == 200)
-        except (urllib.error.URLError, OSError):
-            return False
+        self._process = start(ROOT / "app.py", self.port, self.log, SCL_RUNS=str(self.store_folder))
+        wait_for_answer(self._process, self.port, self.log)
 
     def kill(self) -> None:
         """Send SIGKILL, as a crash of the machine would."""
@@ -93,13 +73,19 @@ class Server:
     def close(self) -> None:
         """End the server, its warm processes and its workers."""
         self.kill()
-        self.log.close()
         for line in queues():
             process = Store(self.store_folder).warm_process(line)
             if process is not None:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(process.worker.pid, signal.SIGKILL)
         self.stop_runs()
+
+    def __enter__(self) -> Server:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def stop_runs(self) -> None:
         store = Store(self.store_folder)
@@ -114,16 +100,14 @@ class Server:
 
 @pytest.fixture(scope="session")
 def session_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    made = Server(tmp_path_factory.mktemp("server"))
-    made.start()
-    store = Store(made.store_folder)
-    LocalEngine(store).warm_up()
-    warm = store.warm_process(RUNS)
-    assert warm is not None
-    psutil.Process(warm.worker.pid).nice(10)  # lowers the priority of its runs, which would keep two cores busy
-    store.close()
-    yield made
-    made.close()
+    with Server(tmp_path_factory.mktemp("server")) as made:
+        store = Store(made.store_folder)
+        LocalEngine(store).warm_up()
+        warm = store.warm_process(RUNS)
+        assert warm is not None
+        psutil.Process(warm.worker.pid).nice(10)  # lowers the priority of its runs, which would keep two cores busy
+        store.close()
+        yield made
 
 
 @pytest.fixture(scope="module")
@@ -146,10 +130,8 @@ def no_job_left(session_server: Server) -> Iterator[None]:
 @pytest.fixture(scope="module")
 def fresh_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """Yield a server whose store is empty."""
-    made = Server(tmp_path_factory.mktemp("fresh"))
-    made.start()
-    yield made
-    made.close()
+    with Server(tmp_path_factory.mktemp("fresh")) as made:
+        yield made
 
 
 @pytest.fixture
@@ -207,13 +189,25 @@ def laptop(page: Page) -> Page:
 
 
 @pytest.fixture
-def newcomer(browser: Browser) -> Iterator[Page]:
-    """Yield the page of a browser without stored data."""
-    made = browser.new_context(viewport={"width": 1400, "height": 1000})
-    page = made.new_page()
-    page.set_default_timeout(60_000)
-    yield page
-    made.close()
+def visit(browser: Browser) -> Iterator[Callable[..., Page]]:
+    """Return a function that makes the page of another browser, without stored data."""
+    contexts: list[BrowserContext] = []
+
+    def make(width: int = 1400, height: int = 1000, **options: Any) -> Page:
+        contexts.append(browser.new_context(viewport={"width": width, "height": height}, **options))
+        page = contexts[-1].new_page()
+        page.set_default_timeout(60_000)
+        return page
+
+    yield make
+    for context in contexts:
+        context.close()
+
+
+@pytest.fixture
+def newcomer(visit: Callable[..., Page]) -> Page:
+    """Return the page of a browser without stored data."""
+    return visit()
 
 
 @pytest.fixture(scope="session")

@@ -9,18 +9,16 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
 from core.store import TaskLibrary
 from core.tasks.rows import Rows
 from core.workers import Jobs
 from tests.browser.conftest import Server
 from tests.browser.hostile import CLASSES, IMAGE, LONG, nothing_ran
-from tests.browser.seen import box_of, fits, quiet
+from tests.browser.seen import PHONE, box_of, fits, quiet
 from tests.conftest import made_rows
 from tests.hub_server import OPINIONS, HubServer, add_tiny_sets, parquet_file
-
-PHONE = {"width": 390, "height": 844}
 
 
 @pytest.fixture(scope="module")
@@ -54,12 +52,8 @@ def library(server: Server) -> TaskLibrary:
 
 
 @pytest.fixture
-def phone(browser: Browser) -> Iterator[Page]:
-    context = browser.new_context(viewport=PHONE)  # type: ignore[arg-type]
-    made = context.new_page()
-    made.set_default_timeout(60_000)
-    yield made
-    context.close()
+def phone(visit: Callable[..., Page]) -> Page:
+    return visit(*PHONE)
 
 
 @pytest.fixture

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 import numpy as np
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
 from core.config import BranchConfig
 from core.store import Store
@@ -91,7 +92,7 @@ def test_a_reload_restores_the_very_same_view(page: Page, server: Server, hostil
 
 @pytest.mark.slow
 def test_a_selection_outlives_another_map_which_a_second_browser_sees_too(
-    page: Page, browser: Browser, server: Server, hostile_run: str
+    page: Page, visit: Callable[..., Page], server: Server, hostile_run: str
 ) -> None:
     opened(page, server, hostile_run)
     example = click_point(page)
@@ -99,8 +100,7 @@ def test_a_selection_outlives_another_map_which_a_second_browser_sees_too(
     expect(page.get_by_text(re.compile("2-D t-SNE"))).to_be_visible(timeout=JOB_MS)
     drawn(page)
     assert chosen(page) == [example]
-    other = browser.new_context(viewport=page.viewport_size)
-    second = other.new_page()
+    second = visit()
     second.goto(page.url)
     drawn(second)
     expect(second.get_by_text(re.compile("2-D t-SNE"))).to_be_visible(timeout=JOB_MS)
@@ -108,7 +108,6 @@ def test_a_selection_outlives_another_map_which_a_second_browser_sees_too(
     # Relative to the first point, because a map in a wider column lies further to the right.
     first, twin = (np.array(points_at_rest(one)).reshape(-1, 3) for one in (page, second))
     np.testing.assert_allclose(twin - twin[0], first - first[0], atol=0.01)
-    other.close()
 
 
 def test_a_search_lights_up_its_texts_and_selects_them_without_a_pointer(

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, expect
+from playwright.sync_api import Page, expect
 
 from core.artifacts.replay import open_replay
 from core.artifacts.shipped import SHIPPED
@@ -29,10 +29,8 @@ def runs(server: Server) -> tuple[str, str]:
 
 
 @pytest.fixture
-def reader(browser: Browser) -> Iterator[BrowserContext]:
-    context = browser.new_context(viewport={"width": 1400, "height": 1000}, locale="zh-CN")
-    yield context
-    context.close()
+def chinese(visit: Callable[..., Page]) -> Page:
+    return visit(locale="zh-CN")
 
 
 @pytest.fixture
@@ -46,8 +44,7 @@ def bar(page: Page, name: str) -> None:
 
 
 @pytest.mark.slow
-def test_the_browser_sets_the_language(reader: BrowserContext, page: Page, server: Server) -> None:
-    chinese = reader.new_page()
+def test_the_browser_sets_the_language(chinese: Page, page: Page, server: Server) -> None:
     settled(chinese, server.url)
     bar(chinese, HOME["zh"])
     expect(chinese.locator("html")).to_have_attribute("lang", "zh")
@@ -73,15 +70,12 @@ def test_a_chosen_language_survives_navigation_and_a_reload(page: Page, server: 
 
 
 @pytest.mark.slow
-def test_a_link_sets_the_language_and_an_unknown_code_is_reported(
-    reader: BrowserContext, page: Page, server: Server
-) -> None:
+def test_a_link_sets_the_language_and_an_unknown_code_is_reported(chinese: Page, page: Page, server: Server) -> None:
     settled(page, f"{server.url}/loss_lab?lang=zh")
     bar(page, HOME["zh"])
     expect(page.locator(".lab-play")).to_have_accessible_name("播放")
     settled(page, f"{server.url}/loss_lab?lang=xx")
     expect(page.get_by_text("The link asks for lang = 'xx'")).to_be_visible()
-    chinese = reader.new_page()
     settled(chinese, f"{server.url}/?lang=en")
     bar(chinese, HOME["en"])
 

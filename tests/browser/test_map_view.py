@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
 from core.figures.map_script import WORDS
 from tests.browser.apps.serving import served
@@ -166,9 +166,9 @@ def test_playing_moves_between_frames_and_stops_at_the_end(page: Page, address: 
 
 
 @pytest.mark.slow
-def test_playback_does_not_interpolate_under_reduced_motion(browser: Browser, address: str) -> None:
-    context = browser.new_context(reduced_motion="reduce")
-    page = opened(context.new_page(), address)
+def test_playback_does_not_interpolate_under_reduced_motion(page: Page, address: str) -> None:
+    page.emulate_media(reduced_motion="reduce")
+    opened(page, address)
     page.evaluate("""() => {
         const { map } = document.querySelector('.map-view');
         window.seen = [];
@@ -181,7 +181,6 @@ def test_playback_does_not_interpolate_under_reduced_motion(browser: Browser, ad
     seen = page.evaluate("window.seen")
     assert len(set(seen)) == len(STEPS)
     assert all(at == int(at) for at in seen)
-    context.close()
 
 
 def test_a_click_selects_shift_adds_and_escape_clears(page: Page, address: str) -> None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
 from core.artifacts.replay import open_replay
 from core.artifacts.shipped import SHIPPED
@@ -35,10 +35,9 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def page(browser: Browser) -> Iterator[Page]:
+def page(visit: Callable[..., Page]) -> Iterator[Page]:
     """Yield a page that may request only files and log no error."""
-    context = browser.new_context(viewport={"width": 1280, "height": 720}, accept_downloads=True)
-    opened = context.new_page()
+    opened = visit(1280, 720)
     complaints: list[str] = []
     opened.on("console", lambda message: complaints.append(message.text))
     opened.on("pageerror", lambda error: complaints.append(str(error)))
@@ -46,7 +45,6 @@ def page(browser: Browser) -> Iterator[Page]:
         "request", lambda request: request.url.startswith(("file:", "data:", "blob:")) or complaints.append(request.url)
     )
     yield opened
-    context.close()
     assert complaints == []
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
 from core.store import Store
 from tests.browser.conftest import Server
@@ -24,14 +24,12 @@ def press(page: Page, x: float, *, row: int) -> None:
 
 
 def test_a_file_that_is_no_replay_is_refused_in_a_sentence(
-    browser: Browser, server: Server, server_store: Store, tmp_path: Path
+    page: Page, server: Server, server_store: Store, tmp_path: Path
 ) -> None:
     (tmp_path / "<img src=x onerror=alert(1)>.zip").write_bytes(b"no archive")
     before = [run.id for run in server_store.runs()]
-    page = browser.new_page(viewport={"width": 1280, "height": 720})
     page.goto(f"{server.url}/runs")
     page.get_by_role("button", name="Import a replay").click()
     page.locator('[data-testid="stFileUploader"] input').set_input_files(tmp_path / "<img src=x onerror=alert(1)>.zip")
     expect(page.get_by_text("<img src=x onerror=alert(1)>.zip is damaged, or not a replay")).to_be_visible()
     assert [run.id for run in server_store.runs()] == before
-    page.close()

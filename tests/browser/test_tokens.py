@@ -7,14 +7,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
 from core.config import RunConfig
 from core.store import RunRecord, Status, Store
 from tests.browser.conftest import Server
 from tests.browser.hostile import CLASSES, IMAGE, nothing_ran
-from tests.browser.seen import JOB_MS, fits, quiet
-from tests.browser.test_data import PHONE
+from tests.browser.seen import JOB_MS, PHONE, fits, quiet
 from tests.conftest import made_rows, write_csv
 from tests.core.artifacts.made import MORE, recorded
 
@@ -43,7 +42,7 @@ def texts(page: Page) -> list[str]:
 
 @pytest.mark.slow
 def test_hostile_texts_stay_text_and_the_address_restores_the_view(
-    page: Page, browser: Browser, server: Server, run: RunRecord
+    page: Page, visit: Callable[..., Page], server: Server, run: RunRecord
 ) -> None:
     page.goto(f"{server.url}/tokens?run={run.id}&k=3")
     before = texts(page)
@@ -60,13 +59,11 @@ def test_hostile_texts_stay_text_and_the_address_restores_the_view(
     expect(page.get_by_text("Before (step 2)")).to_be_visible()
     shown = texts(page)
     assert shown != before
-    other = browser.new_context(viewport=PHONE)  # type: ignore[arg-type]
-    phone = other.new_page()
+    phone = visit(*PHONE)
     phone.goto(page.url)
     assert texts(phone) == shown
     assert fits(phone)
     nothing_ran(phone)
-    other.close()
 
 
 @pytest.mark.slow

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 from itsdangerous import URLSafeSerializer
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
 from core.store import Status, Store
 from core.store.secret import server_secret
@@ -34,12 +34,6 @@ def shared_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     made.close()
 
 
-def opened(browser: Browser) -> Page:
-    made = browser.new_context(viewport={"width": 1280, "height": 720}).new_page()
-    made.set_default_timeout(60_000)
-    return made
-
-
 def known_as(page: Page, url: str) -> str:
     """Return the visitor name of a browser, from the Runs page."""
     page.goto(f"{url}/runs")
@@ -51,9 +45,9 @@ def known_as(page: Page, url: str) -> str:
 
 
 @pytest.mark.slow
-def test_three_tabs_opened_at_once_are_one_visitor(shared_server: Server, browser: Browser) -> None:
-    context = browser.new_context()
-    tabs = [context.new_page() for _ in range(3)]
+def test_three_tabs_opened_at_once_are_one_visitor(shared_server: Server, newcomer: Page) -> None:
+    context = newcomer.context
+    tabs = [newcomer, context.new_page(), context.new_page()]
     for tab in tabs:
         tab.evaluate("url => { setTimeout(() => { location.href = url }, 100) }", f"{shared_server.url}/runs")
     for tab in tabs:
@@ -74,12 +68,11 @@ def test_three_tabs_opened_at_once_are_one_visitor(shared_server: Server, browse
     expect(tabs[0].get_by_text(f"You are {first}")).to_have_count(0)
     expect(tabs[0].get_by_text(re.compile("^You are visitor"))).to_be_visible()
     assert known_as(tabs[0], shared_server.url) == known_as(tabs[1], shared_server.url) != first
-    context.close()
 
 
 @pytest.mark.slow
-def test_others_watch_and_cannot_stop(shared_server: Server, browser: Browser, draft: Any) -> None:
-    ada, bob = opened(browser), opened(browser)
+def test_others_watch_and_cannot_stop(shared_server: Server, visit: Callable[..., Page], draft: Any) -> None:
+    ada, bob = visit(), visit()
     first, second = known_as(ada, shared_server.url), known_as(bob, shared_server.url)
     assert first != second
     assert known_as(ada, shared_server.url) == first  # a reload makes no new visitor

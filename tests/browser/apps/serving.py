@@ -1,7 +1,8 @@
-"""A server for one small app on a free port."""
+"""Servers of Streamlit apps on free ports."""
 
 from __future__ import annotations
 
+import os
 import socket
 import subprocess
 import sys
@@ -18,23 +19,38 @@ START_S = 60.0
 @contextmanager
 def served(app: Path, log: Path) -> Iterator[str]:
     """Yield the address of a `streamlit run` of `app`. The server ends with the context."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [sys.executable, "-m", "streamlit", "run", str(app)]
-    command += ["--server.headless=true", f"--server.port={port}"]
-    with log.open("ab") as output:
-        process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
+    port = free_port()
+    process = start(app, port, log)
     try:
-        deadline = time.monotonic() + START_S
-        while not _healthy(port):
-            assert process.poll() is None, f"the server ended: {log.read_text()[-2_000:]}"
-            assert time.monotonic() < deadline, "the server does not answer"
-            time.sleep(0.02)
+        wait_for_answer(process, port, log)
         yield f"http://localhost:{port}"
     finally:
         process.kill()
         process.wait()
+
+
+def free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
+def start(app: Path, port: int, log: Path, **environment: str) -> subprocess.Popen[bytes]:
+    """Start `streamlit run`, with more environment variables."""
+    command = [sys.executable, "-m", "streamlit", "run", str(app)]
+    command += ["--server.headless=true", f"--server.port={port}"]
+    with log.open("ab") as output:
+        return subprocess.Popen(
+            command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=os.environ | environment
+        )
+
+
+def wait_for_answer(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
+    deadline = time.monotonic() + START_S
+    while not _healthy(port):
+        assert process.poll() is None, f"the server ended: {log.read_text()[-2_000:]}"  # another one may have the port
+        assert time.monotonic() < deadline, "the server does not answer"
+        time.sleep(0.02)
 
 
 def _healthy(port: int) -> bool:
