@@ -49,61 +49,41 @@ EMPTY: dict[str, tuple[str, ...]] = {
     "/compare": (),
     "/experiments": (),
 }
-FILLED: dict[str, tuple[str, ...]] = {
+PAGES: dict[str, tuple[str, ...]] = {
     "/": (PLAYER,),
     "/fine_tune": (LAUNCH,),
     "/fine_tune?run={0}": (PLAYER, LOSSES),
     "/runs": (TABLE,),
     "/explore?run={0}": (PLAYER, MAPS, ".text-table th"),
+    "/tokens?run={0}": (".token-text",),
+    "/compare?runs={0},{1}&show=scores": ("[data-testid=stButtonGroup]",),
+    "/experiments": (TABLE,),
+    "/experiments?experiment={2}": (".cell-table",),
+    "/data?view=file": ("[data-testid=stFileUploader]",),
+    "/loss_lab": (".lab-canvas", ".lab-play"),
+    "/lessons": (".st-key-lessons-margin button",),
+}
+# With other views of a page that the fast tests check.
+FILLED = PAGES | {
     "/explore?run={0}&panel=classes": (PLAYER,),
     "/explore?run={0}&panel=forces&sel=0": (PLAYER,),
     "/explore?run={0}&panel=neighbours&sel=0": (PLAYER,),
-    "/tokens?run={0}": (".token-text",),
     "/tokens?run={0}&view=classes": (),
     "/compare?runs={0},{1}": (PLAYER, MAPS),
-    "/compare?runs={0},{1}&show=scores": ("[data-testid=stButtonGroup]",),
     "/compare?runs={0},{1}&show=curves": (LOSSES,),
     "/compare?runs={0},{1}&show=twin": (),
-    "/experiments": (TABLE,),
-    "/experiments?experiment={2}": (".cell-table",),
     "/experiments?experiment={2}&show=chart": (".drawing svg",),
     "/experiments?experiment={2}&show=table": (TABLE,),
     "/experiments?experiment={2}&show=report": (),
     "/experiments?new=few-shot": (LAUNCH,),
     "/experiments?new=grid&x=phases.0.objective.lambda&y=phases.0.batch_size": (LAUNCH,),
     "/data?task=nli": (),
-    "/data?view=file": ("[data-testid=stFileUploader]",),
     "/data?view=hub": (),
-    "/loss_lab": (".lab-canvas", ".lab-play"),
     "/loss_lab?beside=on&anchor=3": (".lab-canvas",),
     "/loss_lab?space=sphere&classes=4&anchor=3": (".lab-canvas",),
     "/loss_lab?space=simplex": (".lab-canvas",),
-    "/lessons": (".st-key-lessons-margin button",),
     "/loss_lab?lesson=margin.1&a=ce_1_0.1_0.5": (".lab-canvas", ".st-key-lesson"),
 }
-# Other views of a page that the fast tests check.
-VIEWS = frozenset(
-    {
-        "/explore?run={0}&panel=classes",
-        "/explore?run={0}&panel=forces&sel=0",
-        "/explore?run={0}&panel=neighbours&sel=0",
-        "/tokens?run={0}&view=classes",
-        "/compare?runs={0},{1}",
-        "/compare?runs={0},{1}&show=curves",
-        "/compare?runs={0},{1}&show=twin",
-        "/experiments?experiment={2}&show=chart",
-        "/experiments?experiment={2}&show=table",
-        "/experiments?experiment={2}&show=report",
-        "/experiments?new=few-shot",
-        "/experiments?new=grid&x=phases.0.objective.lambda&y=phases.0.batch_size",
-        "/data?task=nli",
-        "/data?view=hub",
-        "/loss_lab?beside=on&anchor=3",
-        "/loss_lab?space=sphere&classes=4&anchor=3",
-        "/loss_lab?space=simplex",
-        "/loss_lab?lesson=margin.1&a=ce_1_0.1_0.5",
-    }
-)
 CLASSES = (
     "/fine_tune?run={0}",
     "/explore?run={0}",
@@ -237,7 +217,7 @@ def test_an_empty_page(screen: Page, fresh_server: Server, address: str) -> None
     holds(screen, EMPTY[address])
 
 
-@pytest.mark.parametrize("address", slow_but([one for one in FILLED if one not in VIEWS], FILLED))
+@pytest.mark.parametrize("address", slow_but(PAGES, FILLED))
 def test_a_page(screen: Page, asked: list[str], server: Server, finished: list[str], address: str) -> None:
     path = address.format(*finished)
     settled(screen, server.url + path)
