@@ -33,14 +33,9 @@ function icon(name) {
   return drawing;
 }
 
-function iconButton(name, label, act, className = "") {
-  const button = make("button", { type: "button", className: `map-button ${className}`, title: label, "aria-label": label }, icon(name));
-  button.addEventListener("click", act);
-  return button;
-}
-
-function textButton(text, label, act) {
-  const button = make("button", { type: "button", className: "map-button map-text-button", title: label, "aria-label": label, text });
+// Button with an icon or a text.
+function labelledButton(content, label, act, className = "") {
+  const button = make("button", { type: "button", className: `map-button ${className}`, title: label, "aria-label": label }, content);
   button.addEventListener("click", act);
   return button;
 }

@@ -2,13 +2,6 @@
 
 const neededBundles = (data) => [...new Set(data.panels.flatMap(({ examples, places, colours }) => [examples, places, colours]))];
 
-// Array slot of each frame; -1 for a frame without a map.
-function slotsOf(places) {
-  const slots = new Int32Array(places.frames).fill(-1);
-  places.present.forEach((frame, slot) => (slots[frame] = slot));
-  return slots;
-}
-
 // Create, update or remove panels. Returns whether a camera was reset.
 function makePanels(view, given) {
   for (const panel of view.panels.splice(given.length)) {
@@ -25,8 +18,10 @@ function makePanels(view, given) {
   });
   view.stages.dataset.panels = String(given.length);
   view.stages.style.setProperty("--map-height", view.data.height);
-  view.stages.classList.toggle("map-grid", Boolean(view.data.columns));
-  if (view.data.columns) view.stages.style.setProperty("--map-columns", view.data.columns);
+  const { columns } = view.data;
+  view.stages.classList.toggle("map-grid", Boolean(columns));
+  view.stages.style.setProperty("--map-columns", columns ?? [1, 2, 3, 2, 3, 3][given.length - 1]);
+  view.stages.style.setProperty("--narrow-columns", columns ?? (given.length > 3 ? 2 : 1));
   return moved;
 }
 
@@ -50,7 +45,8 @@ function newPanel(view) {
 
 function fillPanel(panel, data) {
   const [examples, places, colours] = [data.examples, data.places, data.colours].map((id) => shelf.ready.get(id));
-  places.slots ??= slotsOf(places);
+  // Array slot of each frame; -1 for a frame without a map.
+  places.slots ??= Array.from({ length: places.frames }, (_, frame) => places.present.indexOf(frame));
   // Another space has other axes, so the zoom is meaningless there.
   const space = `${data.space} ${places.axes}`;
   const moved = panel.camera !== null && panel.space !== space;

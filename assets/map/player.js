@@ -7,9 +7,9 @@ const FRAME_MS = [90, 600]; // minimum and maximum time per frame
 const frameMs = (frames) => clamp(WHOLE_PLAY_MS / Math.max(1, frames - 1), ...FRAME_MS);
 
 function makePlayer(view) {
-  const play = iconButton("play", _("Play"), () => view.togglePlay(), "map-play");
-  const previous = iconButton("previous", _("Previous frame"), () => view.goTo(Math.ceil(view.at) - 1));
-  const next = iconButton("next", _("Next frame"), () => view.goTo(Math.floor(view.at) + 1));
+  const play = labelledButton(icon("play"), _("Play"), () => view.togglePlay(), "map-play");
+  const previous = labelledButton(icon("previous"), _("Previous frame"), () => view.goTo(Math.ceil(view.at) - 1));
+  const next = labelledButton(icon("next"), _("Next frame"), () => view.goTo(Math.floor(view.at) + 1));
   const slider = make("input", { type: "range", min: "0", step: "1", "aria-label": _("Step"), className: "map-slider" });
   const strip = make("div", { className: "map-strip", "aria-hidden": "true" });
   const label = make("div", { className: "map-moment" });

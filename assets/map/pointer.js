@@ -26,10 +26,6 @@ function inside(outline, x, y) {
   return odd;
 }
 
-function idsInside(panel, outline) {
-  return panel.examples.ids.filter((_id, row) => inside(outline, panel.screen[3 * row], panel.screen[3 * row + 1]));
-}
-
 const boxOutline = ([x, y], [u, v]) => [[x, y], [u, y], [u, v], [x, v]];
 
 function listenToPointer(panel, view) {
@@ -108,8 +104,10 @@ function listenToPointer(panel, view) {
       return;
     }
     const adds = event.shiftKey || event.ctrlKey || event.metaKey;
-    if (outline) view.choose(idsInside(panel, outline), adds);
-    else if (!done.far) {
+    if (outline) {
+      const within = (_id, row) => inside(outline, panel.screen[3 * row], panel.screen[3 * row + 1]);
+      view.choose(panel.examples.ids.filter(within), adds);
+    } else if (!done.far) {
       const row = rowAt(panel, ...done.start, event.pointerType === "mouse" ? REACH_PX : FINGER_PX);
       if (row !== null) view.click(panel.examples.ids[row], adds);
       if (row !== null && event.pointerType !== "mouse") showTip(panel, tipLines(panel, row), ...done.start);

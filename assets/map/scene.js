@@ -218,8 +218,7 @@ function ownMarks(panel, view, own, size) {
 function nameMark(panel, view, name, x, y, gap) {
   const leftwards = x > panel.width * 0.6;
   const { text: colour, background: halo } = view.theme;
-  const text = name.length > 40 ? `${name.slice(0, 39)}…` : name;
-  return { kind: "text", x: leftwards ? x - gap : x + gap, y: y + 4, text, colour, size: 12, halo, anchor: leftwards ? "end" : "start" };
+  return { kind: "text", x: leftwards ? x - gap : x + gap, y: y + 4, text: shortened(name, 40), colour, size: 12, halo, anchor: leftwards ? "end" : "start" };
 }
 
 function hoverMarks(panel, view, size) {

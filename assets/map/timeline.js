@@ -3,11 +3,6 @@
 const PLACE_STEPS = 65534; // the next number marks a point without a position
 const NO_COLOUR = 255;
 
-// Latest frame of a panel up to a step that has a map; -1 if there is none.
-function latestFrame(panel, step) {
-  return panel.places.present.findLast((frame) => panel.steps[frame] <= step) ?? -1;
-}
-
 // All steps of all panels in order, and the playable ones, at which a panel has a new map.
 function makeTimeline(panels) {
   const known = new Map();
@@ -16,7 +11,8 @@ function makeTimeline(panels) {
     panel.steps.forEach((step, frame) => known.set(step, known.get(step) || present.has(frame)));
   }
   const steps = [...known.keys()].sort((a, b) => a - b);
-  for (const panel of panels) panel.frameAt = steps.map((step) => latestFrame(panel, step));
+  // Latest frame of a panel up to each step that has a map; -1 if there is none.
+  for (const panel of panels) panel.frameAt = steps.map((step) => panel.places.present.findLast((frame) => panel.steps[frame] <= step) ?? -1);
   return { steps, playable: steps.flatMap((step, index) => (known.get(step) ? [index] : [])) };
 }
 

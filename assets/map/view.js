@@ -39,7 +39,7 @@ class MapView {
 
   toolbar() {
     this.tools = TOOLS.map(([tool, label]) => {
-      const button = iconButton(tool, _(label), () => this.setTool(tool));
+      const button = labelledButton(icon(tool), _(label), () => this.setTool(tool));
       button.tool = tool;
       return button;
     });
@@ -50,15 +50,15 @@ class MapView {
       make(
         "span",
         { className: "map-tools" },
-        iconButton("in", _("Zoom in (or Ctrl + wheel)"), () => zoomAll(1.4)),
-        iconButton("out", _("Zoom out"), () => zoomAll(1 / 1.4)),
-        iconButton("whole", _("Fit the map to the view"), () => zoomAll(null)),
+        labelledButton(icon("in"), _("Zoom in (or Ctrl + wheel)"), () => zoomAll(1.4)),
+        labelledButton(icon("out"), _("Zoom out"), () => zoomAll(1 / 1.4)),
+        labelledButton(icon("whole"), _("Fit the map to the view"), () => zoomAll(null)),
       ),
       make(
         "span",
         { className: "map-tools" },
-        textButton("PNG", _("Download as PNG"), () => downloadPng(this)),
-        textButton("SVG", _("Download as SVG"), () => downloadSvg(this)),
+        labelledButton("PNG", _("Download as PNG"), () => downloadPng(this), "map-text-button"),
+        labelledButton("SVG", _("Download as SVG"), () => downloadSvg(this), "map-text-button"),
       ),
     );
     return bar;
@@ -91,14 +91,17 @@ class MapView {
     this.say("");
     this.lit = data.lit && new Set(data.lit);
     const before = this.at;
-    this.followStep(step, newest);
+    // Stay at the current step, or follow the newest one.
+    this.at = step === null || this.follows(newest) ? this.timeline.playable.length - 1 : this.placeOfStep(step);
     this.takeFromPage("selected", (ids) => (this.chosen = new Set(ids)));
     this.takeFromPage("view", (text) => this.panels.forEach((panel, i) => (panel.camera = readView(text, i, panel.places.axes))));
     this.takeFromPage("frame", (frame) => frame !== null && (this.at = this.placeOfStep(frame)));
     if (this.updates && this.follows(newest) && this.at > before) this.glide(before);
     if (data.play && !this.updates && !this.still.matches) this.loop();
     if (moved) this.reports.report("view", writeViews(this.panels), VIEW_REST_MS);
-    this.showAllOfOtherColours();
+    // Hidden categories apply to one colouring only.
+    const colourings = new Set(this.panels.map((panel) => panel.colouring));
+    for (const colouring of this.hidden.keys()) if (!colourings.has(colouring)) this.hidden.delete(colouring);
     this.player.node.hidden = this.timeline.steps.length < 2;
     // Set before the next drawing, so that the End key reaches the newest frame.
     this.player.slider.max = String(this.timeline.steps.length - 1);
@@ -118,18 +121,6 @@ class MapView {
     const news = shown !== this.shown;
     this.shown = shown;
     return news;
-  }
-
-  // Hidden categories apply to one colouring only.
-  showAllOfOtherColours() {
-    const shown = new Set(this.panels.map((panel) => panel.colouring));
-    for (const colouring of this.hidden.keys()) if (!shown.has(colouring)) this.hidden.delete(colouring);
-  }
-
-  // Stay at the current step, or follow the newest one.
-  followStep(step, newest) {
-    const last = this.timeline.playable.length - 1;
-    this.at = step === null || this.follows(newest) ? last : this.placeOfStep(step);
   }
 
   // Return whether to move to a newer frame, only if the visitor was at the newest one.

@@ -29,7 +29,14 @@ class Page {
     // The map writes the current step to its node.
     new MutationObserver(() => this.stepped()).observe(this.node, { attributes: true, attributeFilter: ["data-step"] });
     window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.map.show());
-    this.makeTools();
+    const search = document.getElementById("search");
+    search.addEventListener("input", () => this.search(search.value));
+    const colour = document.getElementById("colour");
+    colour.addEventListener("change", () => {
+      this.colour = colour.value;
+      this.draw();
+    });
+    this.showTexts();
   }
 
   draw() {
@@ -48,21 +55,10 @@ class Page {
     this.showTexts();
   }
 
-  choose(id) {
-    this.selected = [id];
+  select(ids) {
+    this.selected = ids;
     this.numbers.selected += 1;
     this.draw();
-    this.showTexts();
-  }
-
-  makeTools() {
-    const search = document.getElementById("search");
-    const colour = document.getElementById("colour");
-    search.addEventListener("input", () => this.search(search.value));
-    colour.addEventListener("change", () => {
-      this.colour = colour.value;
-      this.draw();
-    });
     this.showTexts();
   }
 
@@ -81,10 +77,7 @@ class Page {
     this.lit = words.length ? [...found.keys()] : null;
     this.found = found;
     document.getElementById("count").textContent = words.length ? _("{count} found", { count: found.size }) : "";
-    this.selected = [];
-    this.numbers.selected += 1;
-    this.draw();
-    this.showTexts();
+    this.select([]);
   }
 
   stepped() {
@@ -133,7 +126,7 @@ class Page {
   hitNode(id, text) {
     const said = make("span", { className: "quiet" });
     const button = make("button", { className: "found", type: "button" }, text, said);
-    button.addEventListener("click", () => this.choose(id));
+    button.addEventListener("click", () => this.select([id]));
     this.hits.set(id, said);
     this.say(id, said);
     return button;

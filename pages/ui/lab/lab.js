@@ -15,9 +15,9 @@ class Lab {
     Object.assign(this, { moves: [], pure: true, dragging: null, speed: 1, updates: 0, chartedAt: 0, heardAt: 0 });
     this.still = window.matchMedia("(prefers-reduced-motion: reduce)").matches;
     this.sizes = new ResizeObserver(() => this.measure());
-    this.playButton = iconButton("play", _("Play"), () => this.togglePlay(), "lab-play");
-    this.stepButton = iconButton("next", _("One step"), () => this.stepOnce());
-    this.resetButton = textButton(_("Reset"), _("Reset to the start"), () => this.reset());
+    this.playButton = labelledButton(icon("play"), _("Play"), () => this.togglePlay(), "lab-play");
+    this.stepButton = labelledButton(icon("next"), _("One step"), () => this.stepOnce());
+    this.resetButton = labelledButton(_("Reset"), _("Reset to the start"), () => this.reset(), "map-text-button");
     const speed = make("select", { className: "lab-speed", "aria-label": _("Speed") }, ...SPEEDS.map(([value, text]) => make("option", { value, text })));
     speed.value = "1";
     speed.addEventListener("change", () => (this.speed = Number(speed.value)));
