@@ -28,7 +28,7 @@ from core.workers.run_rows import read_apart
 from pages.ui import reads, state
 from pages.ui.address import Data
 from pages.ui.experiments.surface import surface_link
-from pages.ui.parameter_widget import choice_field, segmented_field
+from pages.ui.parameter_widget import parameter_field, segmented_field
 from pages.ui.parts import escaped
 from pages.ui.reads import cached
 from pages.ui.visitor import visitor
@@ -116,7 +116,7 @@ def _options(files: tuple[UploadedFile, ...]) -> ReadingConfig:
         place = st.container(horizontal=True)
         with st.expander(_("Encoding, delimiter, header")):
             chosen = {
-                name: choice_field(column, READING[name], None, key=f"{key}.{name}")
+                name: parameter_field(column, READING[name], None, key=f"{key}.{name}")
                 for column, name in zip(st.columns(3), HOW_READ, strict=True)
             }
         form = build(ReadingConfig, chosen)

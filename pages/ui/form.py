@@ -26,7 +26,6 @@ from core.workers.limits import check_model
 from pages.ui import reads, state
 from pages.ui.parameter_widget import (
     begin_fields,
-    choice_field,
     field_problem,
     number_field,
     parameter_field,
@@ -170,7 +169,7 @@ def _encoder(start: RunConfig) -> dict[str, Any]:
         left, middle, right, last = st.columns([5, 4, 3, 3])
         encoder_id = encoder_field(left, given.id, keys["id"])
         labels = fields["pooling"].values_in_words | ({"auto": OWN[own]} if own else {})
-        pooling = choice_field(
+        pooling = parameter_field(
             middle, fields["pooling"], given.pooling, format_func=lambda one: _(labels[one]), key=keys["pooling"]
         )
         length = number_field(right, fields["max_length"], given.max_length, step=32, key=keys["max_length"])

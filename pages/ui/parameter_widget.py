@@ -111,11 +111,14 @@ def parameter_field(place: Any, parameter: Parameter, value: Any, *, key: str, *
     """Draw a field of a form at its value and read it; numbers are typed.
 
     Args:
-        more: further arguments of Streamlit's widget of that kind.
+        more: further arguments of Streamlit's widget of that kind; of a choice, including options and labels if they
+            are not all of the parameter's.
     """
     match parameter.kind:
         case "choice":
-            return choice_field(place, parameter, value, key=key, **more)
+            more = _offered(parameter) | more
+            index = more["options"].index(value)
+            return place.selectbox(_(parameter.label), index=index, help=_(parameter.help) or None, key=key, **more)
         case "switch":
             return place.toggle(_(parameter.label), value, help=_(parameter.help), key=key, **more)
         case "name":
@@ -124,19 +127,8 @@ def parameter_field(place: Any, parameter: Parameter, value: Any, *, key: str, *
     return number_field(place, parameter, value, key=key, **more)
 
 
-def choice_field(place: Any, parameter: Parameter, value: Any, *, key: str, **more: Any) -> Any:
-    """Draw a choice at its value and read it.
-
-    Args:
-        more: further arguments of `st.selectbox`, including options and labels if they are not all of the parameter's.
-    """
-    more = _offered(parameter) | more
-    index = more["options"].index(value)
-    return place.selectbox(_(parameter.label), index=index, help=_(parameter.help) or None, key=key, **more)
-
-
 def segmented_field(place: Any, parameter: Parameter, value: Any, *, key: str, **more: Any) -> Any:
-    """Like `choice_field`, for a few options side by side, one always chosen."""
+    """Draw a choice of a few options side by side, one always chosen, and read it."""
     more = _offered(parameter) | more
     label, about = _(parameter.label), _(parameter.help) or None
     return place.segmented_control(label, default=value, required=True, help=about, key=key, **more)
