@@ -130,27 +130,17 @@ def jobs() -> Jobs:
     return _open(Jobs, str(default_folder().absolute()))
 
 
-class StepLog:
-    """Steps of one attempt at a run; each read appends the new ones."""
-
-    def __init__(self) -> None:
-        self._steps: list[Step] = []
-        self._lock = threading.Lock()
-
-    def grown(self, store: Store, run_id: str) -> list[Step]:
-        with self._lock:
-            self._steps += store.steps(run_id, after=self._steps[-1].step if self._steps else 0)
-            return self._steps
-
-
 @cached(64)
-def _step_log(store: Store, run: RunRecord) -> StepLog:
-    return StepLog()
+def _step_log(store: Store, run: RunRecord) -> tuple[list[Step], threading.Lock]:
+    return [], threading.Lock()
 
 
 def steps(store: Store, run: RunRecord) -> list[Step]:
     """Return all steps of a run so far; read only the new ones."""
-    return _step_log(store, run).grown(store, run.id)
+    known, lock = _step_log(store, run)
+    with lock:
+        known += store.steps(run.id, after=known[-1].step if known else 0)
+    return known
 
 
 @dataclass(frozen=True, slots=True)
