@@ -125,13 +125,10 @@ def _draw(frames: Frames, choices: Choices) -> bool:
             _draw_panel(side, frames, spec, number, rows, near, acts, own)
         with above:
             found = _search(frames, choices.search)
-            panel = frame_map.panel_of(
-                shown,
-                spec,
-                maps,
-                choices.colour,
+            panel = replace(
+                frame_map.panel_of(shown, spec, maps, choices.colour),
                 arrows=() if acts is None else arrows_of(frames, acts),
-                own=() if own is None else [own_point(own, frames, maps, spec)],
+                own=() if own is None else (own_point(own, frames, maps, spec),),
                 centroids=side == "classes" and len(frames.probe.classes) <= MOST_CENTROIDS,
                 anchor=None if acts is None else frames.probe.ids[acts.anchor],
             )

@@ -18,9 +18,7 @@ from core.errors import ConfigError
 from core.events import TRAIN, VALIDATION, Probe
 from core.figures.map_data import (
     TEST,
-    Arrow,
     Bundle,
-    OwnPoint,
     categories_bundle,
     correct_colours,
     examples_bundle,
@@ -296,17 +294,7 @@ def maps_for(frames: Frames, wanted: MapSpec) -> tuple[MapSpec, dict[int, Points
     return (LIVE, fallback, busy) if len(fallback) >= len(found) else (wanted, found, busy)
 
 
-def panel_of(
-    frames: Frames,
-    spec: MapSpec,
-    maps: Mapping[int, Points],
-    colour: str = "label",
-    *,
-    arrows: Sequence[Arrow] = (),
-    own: Sequence[OwnPoint] = (),
-    centroids: bool = False,
-    anchor: int | None = None,
-) -> Panel:
+def panel_of(frames: Frames, spec: MapSpec, maps: Mapping[int, Points], colour: str = "label") -> Panel:
     """Build one map of all frames, coloured by one of `COLOURINGS`. Raises: StoreError for an unreadable frame."""
     if frames.layers_at is None:
         notes = run_reads.score_notes(frames)
@@ -319,10 +307,6 @@ def panel_of(
         steps=frames.numbers,
         notes=notes,
         space=spec.key,
-        arrows=tuple(arrows),
-        own=tuple(own),
-        centroids=centroids,
-        anchor=anchor,
     )
 
 

@@ -276,8 +276,7 @@ def training_measures(store: Store, runs: Mapping[str, RunRecord], page: type[Ex
     for name in next(iter(known.values())).values:
         row = {_(MEASURE): _(METRICS[name].label)}
         for of_run, found in known.items():
-            value = found.values.get(name)
-            row[of_run] = "–" if value is None else percent(value) if METRICS[name].share else signed(value, 3)
+            row[of_run] = _cell(name, found.values.get(name))
         rows.append(row)
     st.dataframe(pd.DataFrame(rows), hide_index=True, height="content", key="training.table")
     counts = join_list(
