@@ -21,7 +21,7 @@ from pages.ui.tables import csv_button, truncate
 from pages.ui.tokens import reads as token_reads
 from pages.ui.tokens.deletion import delete_a_word
 from pages.ui.tokens.one_text import contrasts_tokens, draw_contrasted, one_text
-from pages.ui.tokens.reads import TokenRun, attention_shape, token_run
+from pages.ui.tokens.reads import TokenRun, token_run
 from pages.ui.tokens.source import NOT_KEPT, Settings, choose, choose_text
 
 VIEWS = {"text": N_("One text"), "delete": N_("Delete a word"), "classes": N_("By class")}
@@ -71,11 +71,11 @@ def page() -> None:
         known = token_run(store, run, run.probe, frames)
         with show_errors(st.warning):
             if view == "classes":
-                shape = attention_shape(known, known.frames[-1]) if known.texts else None
-                if shape is None:
+                attention = token_reads.attention_at(known, known.frames[-1]) if known.texts else None
+                if attention is None:
                     st.info(sentences([_(NOT_KEPT), _("Open “One text” to enter a text of your own.")]))
                 else:
-                    draw_classes(known, choose(known, shape, known.frames, longest=known.longest))
+                    draw_classes(known, choose(known, attention.shape, known.frames, longest=known.longest))
             else:
                 _text(known, view)
     if run.status.active:
@@ -91,7 +91,7 @@ def _text(known: TokenRun, view: str) -> None:
         return
     compares = view == "text"
     longest = max(known.longest, len(reading.words))
-    chosen = choose(known, reading.shape, reading.steps, longest=longest, with_before=compares)
+    chosen = choose(known, reading.attention[0].shape, reading.steps, longest=longest, with_before=compares)
     if known.run.config.encoder.pooling == "mean":
         st.caption(_(MEAN_POOLING))
     step = min(chosen.before, chosen.after) if compares else chosen.after

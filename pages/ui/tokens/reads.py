@@ -40,11 +40,6 @@ class Reading:
     label: int | None
 
     @property
-    def shape(self) -> tuple[int, int]:
-        """Numbers of layers and heads."""
-        return self.attention[0].shape[0], self.attention[0].shape[1]
-
-    @property
     def words(self) -> list[str]:
         return [self.read.surface(word) for word in self.read.words]
 
@@ -155,14 +150,9 @@ def example_row(known: TokenRun, step: int, place: int) -> tuple[Attention, Floa
 
 
 @cached(4, TokenRun)
-def _attention(known: TokenRun, step: int) -> Attention | None:
+def attention_at(known: TokenRun, step: int) -> Attention | None:
+    """Return the attention [L, heads, all tokens] of a frame, or None if it holds none. Raises: StoreError."""
     return known.store.attention(known.run.id, step)
-
-
-def attention_shape(known: TokenRun, step: int) -> tuple[int, int] | None:
-    """Return the numbers of layers and heads of a frame, or None if it holds no attention. Raises: StoreError."""
-    attention = _attention(known, step)
-    return None if attention is None else (attention.shape[0], attention.shape[1])
 
 
 @cached(64, TokenRun)
@@ -171,7 +161,7 @@ def selected(known: TokenRun, step: int, rule: Rule) -> Selection | None:
 
     Raises: StoreError for a frame that is missing or damaged.
     """
-    attention = _attention(known, step)
+    attention = attention_at(known, step)
     if attention is None:
         return None
     rows = split_attention(attention, [text.length for text in known.texts])

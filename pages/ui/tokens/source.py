@@ -83,17 +83,17 @@ class Settings:
 
 
 def choose(
-    known: TokenRun, shape: tuple[int, int], steps: Sequence[int], *, longest: int, with_before: bool = True
+    known: TokenRun, shape: tuple[int, ...], steps: Sequence[int], *, longest: int, with_before: bool = True
 ) -> Settings:
     """Draw the controls and read them.
 
     Args:
-        shape: numbers of layers and heads.
+        shape: numbers of layers, of heads and of tokens.
         steps: steps with known attention, at least one.
         longest: number of words in the longest text, which limits the range of k.
         with_before: whether two steps are compared.
     """
-    layers, heads = shape
+    layers, heads, _tokens = shape
     first = min(K_GLANCE, max(K_LEAST, round(K_SHARE * known.usual))) if known.usual else K_GLANCE
     most = min(K_MAX, max(longest, first))
     known_steps = {*known.frames, *steps}  # the address may name a step at which this text has no attention
