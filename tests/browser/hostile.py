@@ -10,6 +10,7 @@ from playwright.sync_api import Page
 
 from core.config import RunConfig, parse_config
 from core.store import RunRecord, Store
+from tests.browser.seen import fits, quiet
 from tests.conftest import made_rows, write_csv
 
 IMAGE = "<img src=x onerror=window.hacked=1>"
@@ -23,6 +24,13 @@ def nothing_ran(page: Page) -> None:
     assert page.evaluate("window.hacked") is None
     assert page.locator("img[src='x']").count() == 0
     assert page.locator("a[href^='javascript:']").count() == 0
+
+
+def shown_as_text(page: Page) -> None:
+    """Check that nothing ran on a page once it is drawn, and that its long texts fit the screen."""
+    quiet(page)
+    nothing_ran(page)
+    assert fits(page)
 
 
 def hostile_draft(folder: Path, encoder: Path, name: str = f"{SCRIPT} $z$") -> RunConfig:

@@ -13,9 +13,9 @@ from core.config.edit import twin
 from core.store import Store
 from tests.browser.conftest import Server
 from tests.browser.hostile import HOSTILE, SCRIPT, hostile_draft, nothing_ran
-from tests.browser.seen import drag, quiet, settled
+from tests.browser.seen import drag, settled
 from tests.browser.test_every_page import violations
-from tests.browser.test_map_view import CANVAS, MAP, chosen
+from tests.browser.test_map_view import CANVAS, MAP, chosen, drawn
 from tests.core.artifacts.made import recorded
 
 PANELS = "document.querySelector('.map-view').map.panels"
@@ -37,11 +37,6 @@ def pair(server: Server, tiny_encoder: Path, tmp_path_factory: pytest.TempPathFa
 def opened(page: Page, server: Server, runs: list[str], query: str = "") -> None:
     page.goto(f"{server.url}/compare?runs={','.join(runs)}{query}")
     drawn(page)
-
-
-def drawn(page: Page) -> None:
-    expect(page.locator(MAP)).to_have_attribute("data-updates", re.compile(r"\d+"))
-    quiet(page)
 
 
 def places(page: Page, panel: int) -> Any:

@@ -15,8 +15,8 @@ from core.store import TaskLibrary
 from core.tasks.rows import Rows
 from core.workers import Jobs
 from tests.browser.conftest import Server
-from tests.browser.hostile import CLASSES, IMAGE, LONG, nothing_ran
-from tests.browser.seen import PHONE, box_of, fits, quiet
+from tests.browser.hostile import CLASSES, IMAGE, LONG, nothing_ran, shown_as_text
+from tests.browser.seen import PHONE, box_of, quiet
 from tests.conftest import made_rows
 from tests.hub_server import OPINIONS, HubServer, add_tiny_sets, parquet_file
 
@@ -128,8 +128,7 @@ def test_hostile_rows_are_text_and_nothing_else(phone: Page, server: Server, hos
     assert IMAGE in grid(phone)
     assert CLASSES[0] in grid(phone)
     expect(phone.locator(".live-figure").first).to_contain_text("<img src=x")
-    nothing_ran(phone)
-    assert fits(phone)
+    shown_as_text(phone)
 
     # At the top of the page, because scrolling closes a list.
     phone.get_by_role("combobox", name=re.compile("Task")).fill("onerror")
@@ -140,16 +139,13 @@ def test_hostile_rows_are_text_and_nothing_else(phone: Page, server: Server, hos
     pick_row(phone, 0)
     views = phone.locator("table.views")
     expect(views.locator("td").first).to_have_text(LONG)
-    quiet(phone)
-    nothing_ran(phone)
-    assert fits(phone)
+    shown_as_text(phone)
 
     phone.goto(f"{server.url}/fine_tune?task={hostile_task}")
     quiet(phone)
     phone.get_by_role("button", name="Help for Task").click()
     expect(phone.get_by_text(f"41 rows. {IMAGE}")).to_be_visible()
-    nothing_ran(phone)
-    assert fits(phone)
+    shown_as_text(phone)
 
 
 @pytest.mark.slow
@@ -161,20 +157,14 @@ def test_a_hostile_file_is_text_in_every_step_of_its_upload(phone: Page, server:
     upload(phone, {"name": name, "mimeType": "text/csv", "buffer": "\n".join(lines).encode()})
     expect(phone.get_by_text("Rows without a text: 1.")).to_be_visible()
     expect(phone.get_by_text(f"{name}: CSV")).to_be_visible()
-    quiet(phone)
-    nothing_ran(phone)
-    assert fits(phone)
+    shown_as_text(phone)
     phone.get_by_role("button", name="Drop 1 row and add 31").click()
     expect(phone.get_by_text(f"{IMAGE} $x$ was added, with 31 rows.")).to_be_visible()
-    quiet(phone)
-    nothing_ran(phone)
-    assert fits(phone)
+    shown_as_text(phone)
     phone.get_by_role("button", name="Browse it").click()
     phone.wait_for_url("**/data?task=own-*")
     expect(phone.get_by_role("combobox", name=re.compile("Task"))).to_have_value(f"{IMAGE} $x$ (added)")
-    quiet(phone)
-    nothing_ran(phone)
-    assert fits(phone)
+    shown_as_text(phone)
     phone.get_by_role("button", name="Delete").click()
     expect(phone.get_by_role("combobox", name=re.compile("Task"))).to_have_value("Film reviews")
     phone.get_by_role("button", name="Undo").click()

@@ -150,16 +150,6 @@ def test_a_cell_of_the_confusion_matrix_selects_its_examples(page: Page, server:
 
 
 @pytest.mark.slow
-def test_the_smallest_margins_are_selected_with_a_button(page: Page, server: Server, hostile_run: str) -> None:
-    opened(page, server, hostile_run, "&panel=classes")
-    expect(page.get_by_text("Smallest margins")).to_be_visible()
-    page.get_by_role("button", name="Select these").click()
-    page.wait_for_url("**sel=*")
-    page.wait_for_function("document.querySelector('.map-view').map.chosen.size === 12")
-    nothing_ran(page)
-
-
-@pytest.mark.slow
 def test_forces_draw_arrows_and_follow_the_temperature(page: Page, server: Server, hostile_run: str) -> None:
     opened(page, server, hostile_run, "&panel=forces&batch=16")
     example = click_point(page)

@@ -26,6 +26,13 @@ def shows(page: Page, pooling: str, seed: str) -> None:
     expect(page.get_by_label("Seed", exact=True)).to_have_value(seed)
 
 
+def open_config(page: Page, content: bytes) -> None:
+    page.get_by_role("button", name="Open a config").click()
+    file = {"name": "mine.json", "mimeType": "application/json", "buffer": content}
+    page.locator('input[type="file"]').set_input_files(file)
+    page.get_by_role("button", name="Use it").click()
+
+
 @pytest.mark.parametrize("task", slow_but(["film_reviews"], ["film_reviews", "nli"]))
 def test_the_main_controls_need_no_scrolling(page: Page, server: Server, task: str) -> None:
     """Task, preset, λ, τ, the equation, the effect of τ, time, memory and Launch need no scrolling."""
@@ -57,12 +64,7 @@ def test_a_config_file_fills_a_form_that_showed_something_else(page: Page, serve
     """A browser keeps the value of a widget as long as its key stays the same."""
     page.goto(f"{server.url}/fine_tune?set=seed%3D5")
     shows(page, "Encoder's own: mean", "5")
-    config = draft_from({"pooling": "cls", "seed": 7}).to_json().encode()
-    page.get_by_role("button", name="Open a config").click()
-    page.locator('input[type="file"]').set_input_files(
-        {"name": "mine.json", "mimeType": "application/json", "buffer": config}
-    )
-    page.get_by_role("button", name="Use it").click()
+    open_config(page, draft_from({"pooling": "cls", "seed": 7}).to_json().encode())
     page.keyboard.press("Escape")
     page.wait_for_url(re.compile(r"set=seed%3D7"))
     shows(page, "[CLS]", "7")
@@ -75,11 +77,7 @@ def test_a_config_file_fills_a_form_that_showed_something_else(page: Page, serve
 @pytest.mark.slow
 def test_an_invalid_config_file_changes_nothing(page: Page, server: Server) -> None:
     page.goto(f"{server.url}/fine_tune?set=seed%3D5")
-    page.get_by_role("button", name="Open a config").click()
-    page.locator('input[type="file"]').set_input_files(
-        {"name": "mine.json", "mimeType": "application/json", "buffer": b'{"seed": -3}'}
-    )
-    page.get_by_role("button", name="Use it").click()
+    open_config(page, b'{"seed": -3}')
     expect(page.get_by_text("give a whole number from 0")).to_be_visible()
     page.keyboard.press("Escape")
     shows(page, "Encoder's own: mean", "5")

@@ -18,7 +18,7 @@ from tests.browser.conftest import Server
 from tests.browser.hostile import wait_for
 from tests.browser.seen import JOB_MS, quiet, settled
 from tests.browser.test_map_view import drawn
-from tests.browser.test_runs import press
+from tests.browser.test_runs import open_names, press
 from tests.conftest import made_rows, write_csv
 from tests.core.artifacts.made import MORE, recorded
 
@@ -198,11 +198,7 @@ def test_a_list_of_runs_is_put_in_order(
     """A run is named and tagged, found by its tag, deleted, restored and opened."""
     page = student
     settled(page, f"{server.url}/runs")
-    press(page, 15, row=1)
-    rename = page.get_by_role("button", name="Name and tags")
-    rename.wait_for()
-    quiet(page)
-    rename.click()
+    open_names(page)
     page.get_by_role("textbox", name="Name").fill("<b>Mine</b>")
     page.get_by_role("combobox", name="Tags").fill("thesis")
     page.keyboard.press("Enter")

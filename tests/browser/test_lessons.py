@@ -14,6 +14,8 @@ from pages.ui.lesson.panel import right_choices, selector
 from tests.browser.conftest import Server
 from tests.browser.seen import PHONE, box_of, fits, quiet, settled
 
+MARGIN = "/loss_lab?lesson=margin.1&a=ce_1_0.1_0.5"
+
 
 @pytest.fixture
 def page(newcomer: Page) -> Page:
@@ -75,12 +77,15 @@ def shows_what_it_says(page: Page, lesson: Lesson, part: Part) -> None:
 
 
 def predicts(page: Page, block: Prediction) -> None:
-    reveal = panel(page).get_by_role("button", name="Reveal")
-    expect(reveal).to_be_disabled()
-    panel(page).get_by_text(block.choices[0], exact=True).click()
+    expect(panel(page).get_by_role("button", name="Reveal")).to_be_disabled()
+    reveal(page, block.choices[0])
+
+
+def reveal(page: Page, choice: str) -> None:
+    panel(page).get_by_text(choice, exact=True).click()
     quiet(page)
-    reveal.click()
-    expect(panel(page).get_by_text(f"You predicted: {block.choices[0]}")).to_be_visible()
+    panel(page).get_by_role("button", name="Reveal").click()
+    expect(panel(page).get_by_text(f"You predicted: {choice}")).to_be_visible()
 
 
 def tries(page: Page, part: Part, block: TryButtons) -> None:
@@ -118,14 +123,12 @@ def answers(page: Page, store: Store, lesson: Lesson, block: Check, key: str) ->
 
 @pytest.mark.slow
 def test_answers_outlive_a_reload_and_a_lesson_resumes_until_they_are_forgotten(page: Page, server: Server) -> None:
-    settled(page, f"{server.url}/loss_lab?lesson=margin.1&a=ce_1_0.1_0.5")
+    settled(page, server.url + MARGIN)
     # A press is lost if its button is replaced or moves before the release.
     button = panel(page).get_by_role("button", name="Next")
     before = button.bounding_box()
     button.evaluate("button => { button.mark = true; }")
-    panel(page).get_by_text("Yes, at one position").click()
-    panel(page).get_by_role("button", name="Reveal").click()
-    expect(panel(page).get_by_text("You predicted: Yes, at one position")).to_be_visible()
+    reveal(page, "Yes, at one position")
     expect(panel(page).get_by_text("They slow down long before that")).to_be_visible()
     assert button.evaluate("button => button.mark") is True
     assert button.bounding_box() == before
@@ -149,7 +152,7 @@ def test_answers_outlive_a_reload_and_a_lesson_resumes_until_they_are_forgotten(
     page.get_by_role("button", name="Restore my answers").click()
     page.get_by_role("button", name="Forget my answers").click()
     expect(page.get_by_role("button", name="Restore my answers")).to_be_visible()
-    settled(page, f"{server.url}/loss_lab?lesson=margin.1&a=ce_1_0.1_0.5")
+    settled(page, server.url + MARGIN)
     expect(panel(page).get_by_role("button", name="Reveal")).to_be_visible()
 
 
@@ -157,10 +160,9 @@ def test_answers_outlive_a_reload_and_a_lesson_resumes_until_they_are_forgotten(
 def test_answers_given_in_two_tabs_are_both_kept(page: Page, server: Server) -> None:
     other = page.context.new_page()
     for tab in (page, other):
-        settled(tab, f"{server.url}/loss_lab?lesson=margin.1&a=ce_1_0.1_0.5")
+        settled(tab, server.url + MARGIN)
         expect(panel(tab).get_by_role("button", name="Reveal")).to_be_visible()
-    panel(page).get_by_text("Yes, at one position").click()
-    panel(page).get_by_role("button", name="Reveal").click()
+    reveal(page, "Yes, at one position")
     predicted = '"predicted":{"margin.1'
     kept(other, predicted)  # a tab receives what another stores a moment later
     # The other tab's session does not know this answer yet, and is about to store its own state.
@@ -175,7 +177,7 @@ def test_answers_given_in_two_tabs_are_both_kept(page: Page, server: Server) -> 
 @pytest.mark.slow
 def test_on_a_phone_a_lesson_lies_below_the_page(page: Page, server: Server) -> None:
     page.set_viewport_size({"width": PHONE[0], "height": PHONE[1]})
-    settled(page, f"{server.url}/loss_lab?lesson=margin.1&a=ce_1_0.1_0.5")
+    settled(page, server.url + MARGIN)
     expect(panel(page).get_by_role("heading")).to_be_in_viewport(ratio=1)
     box = box_of(panel(page))
     assert (box["x"], box["width"]) == (0, PHONE[0])

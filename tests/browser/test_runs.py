@@ -23,6 +23,15 @@ def press(page: Page, x: float, *, row: int) -> None:
     page.mouse.click(box["x"] + x, box["y"] + (row + 0.5) * ROW_PX)
 
 
+def open_names(page: Page) -> None:
+    """Open the form for the name and tags of the first run."""
+    press(page, 15, row=1)
+    rename = page.get_by_role("button", name="Name and tags")
+    rename.wait_for()
+    quiet(page)
+    rename.click()
+
+
 def test_a_file_that_is_no_replay_is_refused_in_a_sentence(
     page: Page, server: Server, server_store: Store, tmp_path: Path
 ) -> None:

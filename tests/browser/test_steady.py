@@ -13,8 +13,8 @@ from core.store import Status, Store
 from core.workers import LocalEngine
 from tests.browser.conftest import Server
 from tests.browser.hostile import wait_for
-from tests.browser.seen import box_of, quiet, settled
-from tests.browser.test_runs import press as tick
+from tests.browser.seen import box_of, settled
+from tests.browser.test_runs import open_names
 
 UPDATES = 4
 DRAGGED = 3
@@ -150,11 +150,7 @@ def test_a_name_is_typed_while_the_list_of_runs_follows_a_run(
     page: Page, server: Server, server_store: Store, going: str
 ) -> None:
     settled(page, f"{server.url}/runs")
-    tick(page, 15, row=1)
-    rename = page.get_by_role("button", name="Name and tags")
-    rename.wait_for()
-    quiet(page)
-    rename.click()
+    open_names(page)
     field = page.get_by_role("textbox", name="Name")
     field.focus()
     page.keyboard.type("My ")

@@ -12,13 +12,12 @@ from playwright.sync_api import Page, expect
 from core.config import RunConfig
 from core.store import RunRecord, Status, Store
 from tests.browser.conftest import Server
-from tests.browser.hostile import CLASSES, IMAGE, nothing_ran
-from tests.browser.seen import JOB_MS, PHONE, fits, quiet
+from tests.browser.hostile import CLASSES, IMAGE, nothing_ran, shown_as_text
+from tests.browser.seen import JOB_MS, PHONE, quiet
 from tests.conftest import made_rows, write_csv
 from tests.core.artifacts.made import MORE, recorded
 
 OWN = f"{IMAGE} $x^2$ **film** [link](javascript:window.hacked=1) </span></p> lovely scene " + "W" * 2_000
-# A process that first loads torch answers the first request.
 
 
 @pytest.fixture
@@ -62,8 +61,7 @@ def test_hostile_texts_stay_text_and_the_address_restores_the_view(
     phone = visit(*PHONE)
     phone.goto(page.url)
     assert texts(phone) == shown
-    assert fits(phone)
-    nothing_ran(phone)
+    shown_as_text(phone)
 
 
 @pytest.mark.slow
@@ -86,12 +84,9 @@ def test_a_hostile_text_of_ones_own_stays_text_in_every_view(page: Page, server:
     expect(
         page.get_by_text(re.compile(r"(None|\d) of the 5 words with the most attention (is|are) among"))
     ).to_be_visible()
-    nothing_ran(page)
-    assert fits(page)
+    shown_as_text(page)
 
     page.get_by_text("By class").click()
     expect(page.get_by_text("Selected words by class, step 8")).to_be_visible()
     expect(page.get_by_test_id("data-grid-canvas")).to_have_count(2)
-    quiet(page)
-    nothing_ran(page)
-    assert fits(page)
+    shown_as_text(page)

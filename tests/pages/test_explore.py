@@ -240,15 +240,21 @@ def test_nonsense_of_a_control_that_is_shown_leaves_the_address(
     assert address(app) == {"run": run} | shown
 
 
-def test_before_a_selection_the_highest_losses_are_listed_and_can_be_selected(opened: Opener, made: Maker) -> None:
-    run = made("one")
-    app = opened(run=run)
-    assert "Highest loss at this frame" in words(app)
-    (select,) = [button for button in app.button if button.key == "explore.hardest.select"]
-    select.click().run()
-    assert "8 selected" in words(checked(app))
-    assert "Highest loss" not in words(app)
+@pytest.mark.parametrize(
+    ("panel", "heading", "name", "count"),
+    [("texts", "Highest loss at this frame", "hardest", 8), ("classes", "Smallest margins", "margins", 12)],
+)
+def test_before_a_selection_examples_are_listed_and_can_be_selected(
+    opened: Opener, made: Maker, monkeypatch: pytest.MonkeyPatch, panel: str, heading: str, name: str, count: int
+) -> None:
+    monkeypatch.setattr("pages.ui.explore.panels.train_counts", lambda *_: None)
+    app = opened(run=made("one"), panel=panel)
+    assert heading in words(app)
+    checked(app.button(key=f"explore.{name}.select").click().run())
     assert "sel" in address(app)
+    control(app, "panel").set_value("texts").run()
+    assert f"{count} selected" in words(checked(app))
+    assert "Highest loss" not in words(app)
 
 
 # Values that belong to a run
