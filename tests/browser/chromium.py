@@ -9,7 +9,6 @@ import os
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 from playwright.sync_api import sync_playwright
 
@@ -31,7 +30,6 @@ ARGUMENTS = (
     "--disable-dev-shm-usage",
 )
 PACKAGE = "chromium-headless-shell"
-DOWNLOAD_TIMEOUT_S = 240
 INSTALL_TIMEOUT_S = 540
 
 
@@ -41,19 +39,29 @@ class NoChromiumError(Exception):
 
 def find_chromium() -> str | None:
     """Return the path of an installed Chromium that starts."""
-    candidates = [os.environ.get("CHROMIUM"), *(shutil.which(name) for name in NAMES), _playwrights_own()]
+    with sync_playwright() as playwright:
+        playwrights = playwright.chromium.executable_path
+    candidates = [os.environ.get("CHROMIUM"), *(shutil.which(name) for name in NAMES), playwrights]
     return next((path for path in candidates if path and _starts(path)), None)
 
 
 def install_chromium() -> str:
     """Return the path of a Chromium, which is installed if necessary. Raises: NoChromiumError listing the attempts."""
+    apt_get = ["apt-get"] if os.geteuid() == 0 else ["sudo", "--non-interactive", "apt-get"]
+    ways = {
+        "Playwright's download": [[sys.executable, "-m", "playwright", "install", "chromium"]],
+        f"Debian's package {PACKAGE}": [
+            [*apt_get, "update"],
+            [*apt_get, "install", "--yes", "--no-install-recommends", PACKAGE],
+        ],
+    }
     found = find_chromium()
     tried = []
-    for name, install in (("Playwright's download", _download), (f"Debian's package {PACKAGE}", _install_package)):
+    for name, commands in ways.items():
         if found:
             return found
-        problem = install()
-        tried.append(f"{name}: {problem}" if problem else f"{name}: installed, but it does not start")
+        problem = next(filter(None, map(_run, commands)), "installed, but it does not start")
+        tried.append(f"{name}: {problem}")
         found = find_chromium()
     if found:
         return found
@@ -63,14 +71,8 @@ def install_chromium() -> str:
     )
 
 
-def _playwrights_own() -> str | None:
-    with sync_playwright() as playwright:
-        path = playwright.chromium.executable_path
-    return path if Path(path).exists() else None
-
-
 def _starts(path: str) -> bool:
-    """Test whether a browser starts. It may lack the libraries that it needs."""
+    """Test whether a browser starts. It may be missing, or lack the libraries that it needs."""
     try:
         done = subprocess.run([path, "--version"], capture_output=True, timeout=60, check=False)
     except (OSError, subprocess.TimeoutExpired):
@@ -78,27 +80,14 @@ def _starts(path: str) -> bool:
     return done.returncode == 0
 
 
-def _download() -> str | None:
-    return _run([sys.executable, "-m", "playwright", "install", "chromium"], DOWNLOAD_TIMEOUT_S)
-
-
-def _install_package() -> str | None:
-    if shutil.which("apt-get") is None:
-        return "there is no apt-get"
-    prefix = [] if os.geteuid() == 0 else ["sudo", "--non-interactive"]
-    return _run([*prefix, "apt-get", "update"], INSTALL_TIMEOUT_S) or _run(
-        [*prefix, "apt-get", "install", "--yes", "--no-install-recommends", PACKAGE], INSTALL_TIMEOUT_S
-    )
-
-
-def _run(command: list[str], timeout_s: int) -> str | None:
+def _run(command: list[str]) -> str | None:
     """Run a command. Returns: None on success, else the last line of its output."""
     try:
         done = subprocess.run(
             command,
             capture_output=True,
             text=True,
-            timeout=timeout_s,
+            timeout=INSTALL_TIMEOUT_S,
             check=False,
             env=os.environ | {"DEBIAN_FRONTEND": "noninteractive"},
         )

@@ -16,7 +16,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 from core.config import RunConfig
-from core.store import Store
+from core.store import Store, TaskLibrary
 from core.store.work import RUNS
 from core.workers import LocalEngine
 from core.workers.job_kinds import queues
@@ -144,6 +144,11 @@ def server_store(server: Server) -> Iterator[Store]:
         if run.status.active and run.id not in before:
             store.send(run.id, "stop")
     store.close()
+
+
+@pytest.fixture
+def library(server: Server) -> TaskLibrary:
+    return TaskLibrary(server.store_folder)
 
 
 @pytest.fixture(scope="session")

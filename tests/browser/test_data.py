@@ -47,11 +47,6 @@ def server(hub: HubServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 
 @pytest.fixture
-def library(server: Server) -> TaskLibrary:
-    return TaskLibrary(server.store_folder)
-
-
-@pytest.fixture
 def phone(visit: Callable[..., Page]) -> Page:
     return visit(*PHONE)
 

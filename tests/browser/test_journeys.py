@@ -24,19 +24,13 @@ from tests.core.artifacts.made import MORE, recorded
 
 
 @pytest.fixture
-def library(server: Server) -> TaskLibrary:
-    return TaskLibrary(server.store_folder)
-
-
-@pytest.fixture
 def runs(server_store: Store, draft: Callable[..., RunConfig]) -> list[RunRecord]:
     """Return two finished runs that differ in their seed, the newer one second."""
     return [recorded(server_store, draft(more=MORE | {"seed": seed})) for seed in (0, 1)]
 
 
 @pytest.fixture
-def student(laptop: Page) -> Page:
-    laptop.set_default_timeout(60_000)
+def page(laptop: Page) -> Page:
     return laptop
 
 
@@ -53,10 +47,9 @@ def fill(page: Page, label: str, value: str) -> None:
 
 @pytest.mark.slow
 def test_a_run_on_an_uploaded_file_takes_a_turned_knob(
-    student: Page, server: Server, server_store: Store, library: TaskLibrary, tmp_path: Path
+    page: Page, server: Server, server_store: Store, library: TaskLibrary, tmp_path: Path
 ) -> None:
     """Data, form, a reload, a live run whose τ changes, and its finished page."""
-    page = student
     rows = [(f"{text} {i}", label) for i, (text, label) in enumerate(made_rows(60))]
     path = write_csv(tmp_path / "my reviews.csv", [*rows, rows[3], ("no label here", ""), ("", "good")])
     settled(page, f"{server.url}/data?view=file")
@@ -98,10 +91,9 @@ def test_a_run_on_an_uploaded_file_takes_a_turned_knob(
 
 @pytest.mark.slow
 def test_a_twin_is_compared_on_every_map(
-    student: Page, server: Server, server_store: Store, runs: list[RunRecord]
+    page: Page, server: Server, server_store: Store, runs: list[RunRecord]
 ) -> None:
     """Compare, a twin in one click, and both runs on PCA, t-SNE and UMAP."""
-    page = student
     settled(page, f"{server.url}/fine_tune?run={runs[0].id}")
     link(page, "Compare").click()
     page.wait_for_url("**/compare?runs=*")
@@ -121,10 +113,9 @@ def test_a_twin_is_compared_on_every_map(
 
 @pytest.mark.slow
 def test_a_grid_on_an_added_task_ends_in_a_report(
-    student: Page, server: Server, library: TaskLibrary, tiny_encoder: Path
+    page: Page, server: Server, library: TaskLibrary, tiny_encoder: Path
 ) -> None:
     """The form with an added task, a grid of λ, its cells, and the report that is downloaded."""
-    page = student
     texts, labels = zip(*[(f"{text} {i}", label) for i, (text, label) in enumerate(made_rows(80))], strict=True)
     task = library.add(Rows(texts, labels), name="Canteen", source="by hand")
     settings = {"phases.0.steps": 3, "encoder.id": tiny_encoder, "encoder.max_length": 8}
@@ -162,10 +153,9 @@ def test_a_grid_on_an_added_task_ends_in_a_report(
 
 @pytest.mark.slow
 def test_a_run_goes_to_another_machine(
-    student: Page, server: Server, server_store: Store, runs: list[RunRecord], tmp_path: Path
+    page: Page, server: Server, server_store: Store, runs: list[RunRecord], tmp_path: Path
 ) -> None:
     """Export as a replay, import on Runs, view, and from Home to the lessons."""
-    page = student
     settled(page, f"{server.url}/fine_tune?run={runs[0].id}")
     page.get_by_role("button", name="Export").click()
     page.get_by_role("combobox", name="Export as").click()
@@ -192,11 +182,8 @@ def test_a_run_goes_to_another_machine(
 
 
 @pytest.mark.slow
-def test_a_list_of_runs_is_put_in_order(
-    student: Page, server: Server, server_store: Store, runs: list[RunRecord]
-) -> None:
+def test_a_list_of_runs_is_put_in_order(page: Page, server: Server, server_store: Store, runs: list[RunRecord]) -> None:
     """A run is named and tagged, found by its tag, deleted, restored and opened."""
-    page = student
     settled(page, f"{server.url}/runs")
     open_names(page)
     page.get_by_role("textbox", name="Name").fill("<b>Mine</b>")

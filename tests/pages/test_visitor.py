@@ -17,7 +17,8 @@ from core.store.secret import NAME, server_secret
 from core.workers import LocalEngine
 from pages.ui import visitor
 from pages.ui.visitor import Visitor
-from tests.pages.conftest import APP, cookie_of
+from tests.pages.conftest import Pages, cookie_of
+from tests.pages.test_pages import button
 
 KEY = "open sesame, please"
 
@@ -46,26 +47,13 @@ def run_of(store: Store, owner: str | None, status: Status = Status.STOPPED) -> 
     return run_id
 
 
-def page(name: str, **query: str) -> AppTest:
-    made = AppTest.from_file(APP, default_timeout=60)
-    made.query_params.update(query)
-    made.run()
-    return made.switch_page(f"pages/{name}.py").run()
-
-
 def labels(drawn: AppTest) -> list[str]:
     return [button.label for button in drawn.button]
 
 
-def pressed(drawn: AppTest, label: str) -> AppTest:
-    return next(button for button in drawn.button if button.label == label).click().run()
-
-
-def test_a_run_of_somebody_else_can_be_watched_and_nothing_else(shared: Store, as_ada: None) -> None:
+def test_a_run_of_somebody_else_can_be_watched_and_nothing_else(opened: Pages, shared: Store, as_ada: None) -> None:
     shared.name_visitor("bob", "Bob <b>")
-    own, drawn = (page("fine_tune", run=run_of(shared, owner, Status.RUNNING)) for owner in ("ada", "bob"))
-    assert not own.exception
-    assert not drawn.exception
+    own, drawn = (opened("fine_tune", run=run_of(shared, owner, Status.RUNNING)) for owner in ("ada", "bob"))
     assert "Stop" in labels(own)
     assert "Stop" not in labels(drawn)
     assert any(
@@ -73,39 +61,39 @@ def test_a_run_of_somebody_else_can_be_watched_and_nothing_else(shared: Store, a
     )
 
 
-def test_only_who_may_delete_a_run_is_offered_to_bring_it_back(shared: Store, as_ada: None) -> None:
+def test_only_who_may_delete_a_run_is_offered_to_bring_it_back(opened: Pages, shared: Store, as_ada: None) -> None:
     for owner in ("ada", "bob"):
         shared.discard(run_of(shared, owner, Status.FINISHED))
-    lines = [text.value for text in page("runs").markdown if text.value.startswith("Deleted")]
+    lines = [text.value for text in opened("runs").markdown if text.value.startswith("Deleted")]
     assert len(lines) == 1
     assert "“of ada”" in lines[0]
 
 
-def test_the_list_says_whose_runs_are(shared: Store, as_ada: None) -> None:
+def test_the_list_says_whose_runs_are(opened: Pages, shared: Store, as_ada: None) -> None:
     for owner in ("ada", "bob", None):
         run_of(shared, owner)
-    (table,) = page("runs").dataframe
+    (table,) = opened("runs").dataframe
     assert list(table.value["By"]) == ["the server", visitor.default_name("bob"), "you"]
 
 
-def test_a_server_that_is_not_shared_names_no_visitors(folder: Path) -> None:
+def test_a_server_that_is_not_shared_names_no_visitors(opened: Pages, folder: Path) -> None:
     store = Store(folder)
     run_of(store, None)
-    drawn = page("runs")
+    drawn = opened("runs")
     assert "By" not in drawn.dataframe[0].value
     assert not any("You are" in caption.value for caption in drawn.caption)
     assert not (folder / NAME).exists()
 
 
 def test_the_admin_s_key_opens_everything_and_another_does_not(
-    shared: Store, as_ada: None, monkeypatch: pytest.MonkeyPatch
+    opened: Pages, shared: Store, as_ada: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(visitor, "WRONG_KEY_S", 0.0)
-    drawn = page("runs")
+    drawn = opened("runs")
     for key in ("guess", KEY):
         assert not any(", an admin" in caption.value for caption in drawn.caption)
         next(field for field in drawn.text_input if field.label == "Key").set_value(key)
-        drawn = pressed(drawn, "Become an admin")
+        drawn = button(drawn, "Become an admin").click().run()
         assert any("This is not the admin key" in error.value for error in drawn.error) == (key != KEY)
     assert any(", an admin" in caption.value for caption in drawn.caption)
     assert "Become an admin" not in labels(drawn)
@@ -113,16 +101,16 @@ def test_the_admin_s_key_opens_everything_and_another_does_not(
     watched = drawn.switch_page("pages/fine_tune.py").run()
     assert any("'s run" in caption.value for caption in watched.caption)
     assert "Stop" in labels(watched)
-    drawn = pressed(drawn.switch_page("pages/runs.py").run(), "Stop being an admin")
+    drawn = button(drawn.switch_page("pages/runs.py").run(), "Stop being an admin").click().run()
     assert "Become an admin" in labels(drawn)
     assert not any("an admin:" in caption.value for caption in drawn.caption)
 
 
-def test_a_name_that_somebody_has_is_refused_in_a_sentence(shared: Store, as_ada: None) -> None:
+def test_a_name_that_somebody_has_is_refused_in_a_sentence(opened: Pages, shared: Store, as_ada: None) -> None:
     shared.name_visitor("bob", "Berta")
-    drawn = page("runs")
+    drawn = opened("runs")
     next(field for field in drawn.text_input if field.label == "Name").set_value("Berta")
-    drawn = pressed(drawn, "Save")
+    drawn = button(drawn, "Save").click().run()
     assert any("another visitor uses this name" in error.value for error in drawn.error)
     assert shared.visitor_names() == {"bob": "Berta"}
 
@@ -189,21 +177,21 @@ class TestSignature:
             server_secret(tmp_path)
 
 
-def test_a_session_without_a_cookie_stays_the_same_visitor(shared: Store) -> None:
-    drawn = page("runs")
+def test_a_session_without_a_cookie_stays_the_same_visitor(opened: Pages, shared: Store) -> None:
+    drawn = opened("runs")
     first = [caption.value for caption in drawn.caption if "You are" in caption.value]
     assert [caption.value for caption in drawn.run().caption if "You are" in caption.value] == first
 
 
-def test_the_list_says_how_many_begin_before_a_run_that_waits(shared: Store, as_ada: None) -> None:
+def test_the_list_says_how_many_begin_before_a_run_that_waits(opened: Pages, shared: Store, as_ada: None) -> None:
     for owner in ("ada", "ada", "bob"):
         run_of(shared, owner, Status.QUEUED)
-    (table,) = page("runs").dataframe
+    (table,) = opened("runs").dataframe
     rows = sorted(zip(table.value["By"], table.value["Status"], strict=True))
     assert [status for _, status in rows] == ["queued, 1 ahead", "queued, 2 ahead", "queued, next"]
 
 
-def test_the_list_of_experiments_says_whose_they_are(shared: Store, as_ada: None, draft: Any) -> None:
+def test_the_list_of_experiments_says_whose_they_are(opened: Pages, shared: Store, as_ada: None, draft: Any) -> None:
     from core.experiments.design import Design
     from core.experiments.lifecycle import Experiments
 
@@ -212,6 +200,6 @@ def test_the_list_of_experiments_says_whose_they_are(shared: Store, as_ada: None
         Experiments(LocalEngine(shared, slots=range(0))).begin(
             Design.model_validate({"base": base, "seeds": 2, "name": f"of {owner}"}), owner
         )
-    (table,) = page("experiments").dataframe
+    (table,) = opened("experiments").dataframe
     said = dict(zip(table.value["Experiment"], table.value["By"], strict=True))
     assert said == {"of ada": "you", "of None": "the server"}
