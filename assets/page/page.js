@@ -82,20 +82,18 @@ class Page {
 
   stepped() {
     this.step = Number(this.node.dataset.step);
-    for (const svg of document.querySelectorAll("figure svg")) this.moveCursor(svg);
+    for (const svg of document.querySelectorAll("figure svg")) {
+      const { x0, x1, left, right } = svg.dataset;
+      const at = Math.min(Number(x1), Math.max(Number(x0), this.step));
+      const place = String(Number(left) + ((at - x0) / (x1 - x0)) * (right - left));
+      const cursor = svg.querySelector(".cursor");
+      cursor.setAttribute("x1", place);
+      cursor.setAttribute("x2", place);
+      cursor.setAttribute("visibility", "visible");
+    }
     if (this.selected.length) this.showTexts();
     // Keep the buttons, so that no click is lost between two steps.
     else for (const [id, node] of this.hits) this.say(id, node);
-  }
-
-  moveCursor(svg) {
-    const { x0, x1, left, right } = svg.dataset;
-    const at = Math.min(Number(x1), Math.max(Number(x0), this.step));
-    const place = String(Number(left) + ((at - x0) / (x1 - x0)) * (right - left));
-    const cursor = svg.querySelector(".cursor");
-    cursor.setAttribute("x1", place);
-    cursor.setAttribute("x2", place);
-    cursor.setAttribute("visibility", "visible");
   }
 
   showTexts() {

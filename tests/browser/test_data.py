@@ -238,14 +238,3 @@ def test_a_slow_fetch_shows_its_progress_and_can_be_cancelled(
     page.get_by_role("button", name="Dismiss").click()
     expect(page.get_by_text("Cancelled.")).to_have_count(0)
     assert library.tasks() == before
-
-
-@pytest.mark.slow
-def test_an_unreachable_hub_is_reported(page: Page, hub: HubServer, fetch: Callable[..., None]) -> None:
-    hub.__exit__(None, None, None)  # this is the last test of the file that needs the Hub
-    fetch("acme/tiny")
-    expect(page.get_by_text("cannot be reached")).to_be_visible()
-    expect(page.get_by_role("button", name="Try again")).to_be_visible()
-    quiet(page)
-    page.get_by_role("button", name="Dismiss").click()
-    expect(page.get_by_text("cannot be reached")).to_have_count(0)

@@ -46,17 +46,14 @@ def known_as(page: Page, url: str) -> str:
 
 @pytest.mark.slow
 def test_three_tabs_opened_at_once_are_one_visitor(shared_server: Server, newcomer: Page) -> None:
-    context = newcomer.context
-    tabs = [newcomer, context.new_page(), context.new_page()]
+    tabs = [newcomer, newcomer.context.new_page(), newcomer.context.new_page()]
     for tab in tabs:
         tab.evaluate("url => { setTimeout(() => { location.href = url }, 100) }", f"{shared_server.url}/runs")
     for tab in tabs:
         expect(tab.get_by_text(re.compile("^You are "))).to_be_visible()
-    secret = server_secret(shared_server.store_folder)
     deadline, said = time.monotonic() + 60, []
     while True:  # until all tabs agree with the cookie, which the last tab may still change
-        cookie = next(one["value"] for one in context.cookies() if one["name"] == COOKIE)
-        first = default_name(str(URLSafeSerializer(secret, salt=SALT).loads(cookie)))
+        first = default_name(owner_of(newcomer, shared_server))
         said = [tab.get_by_text(re.compile("^You are ")).inner_text() for tab in tabs]
         if all(f"You are {first}" in one for one in said):
             break
@@ -80,8 +77,7 @@ def test_others_watch_and_cannot_stop(shared_server: Server, visit: Callable[...
     assert known_as(again, shared_server.url) == first  # another tab makes none either
 
     store = Store(shared_server.store_folder)
-    owner = owner_of(ada, store)
-    run_id = LocalEngine(store).submit(draft(steps=LONG), owner)
+    run_id = LocalEngine(store).submit(draft(steps=LONG), owner_of(ada, shared_server))
     for page in (ada, bob):
         page.goto(f"{shared_server.url}/fine_tune?run={run_id}")
         expect(page.get_by_text(re.compile(r"^Step [1-9][\d,]* of "))).to_be_visible()
@@ -97,10 +93,10 @@ def test_others_watch_and_cannot_stop(shared_server: Server, visit: Callable[...
     store.close()
 
 
-def owner_of(page: Page, store: Store) -> str:
+def owner_of(page: Page, server: Server) -> str:
     """Return the visitor whose cookie the server signed for a browser."""
     (cookie,) = [one for one in page.context.cookies() if one["name"] == COOKIE]
-    return str(URLSafeSerializer(server_secret(store.folder), salt=SALT).loads(str(cookie["value"])))
+    return str(URLSafeSerializer(server_secret(server.store_folder), salt=SALT).loads(str(cookie["value"])))
 
 
 @pytest.mark.slow

@@ -567,8 +567,10 @@ def test_the_log_of_a_failed_fetch_can_be_read(opened: Pages, folder: Path) -> N
     [code] = app.code
     assert code.value.endswith(log)
     assert len(code.value) < 10_000
+    assert not widget(app, f"again.{job_id}").disabled
     widget(app, f"dismiss.{job_id}").click().run()
     assert not checked(app).code
+    assert Jobs(folder).jobs() == []
 
 
 @pytest.mark.parametrize(
