@@ -197,7 +197,8 @@ def test_no_two_modules_of_core_share_a_name() -> None:
 
 def test_only_the_modules_that_compute_load_heavy_libraries() -> None:
     """Import module after module in one process. Libraries stay loaded, so the first module that loads one is named."""
-    names = [".".join(path.relative_to(ROOT).with_suffix("").parts) for path in CORE]
+    paths = [*CORE, *sorted((ROOT / "pages" / "ui").rglob("*.py"))]
+    names = [".".join(path.relative_to(ROOT).with_suffix("").parts) for path in paths]
     light = [name for name in names if not name.endswith("__main__") and not f"{name}.".startswith(COMPUTING)]
     code = f"""
 import importlib, sys

@@ -5,8 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import re
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -624,17 +622,6 @@ def test_rare_words_are_left_out(opened: Opener, made: Made) -> None:
     assert len(app.dataframe[0].value) > len(common)
     assert address(app)["least"] == "1"
     assert "No word is selected" in words(opened(run=made.run_id, view="classes", k=1))
-
-
-def test_what_pages_import_leaves_torch_alone() -> None:
-    root = Path(__file__).resolve().parents[2]
-    names = [".".join(path.relative_to(root).with_suffix("").parts) for path in (root / "pages" / "ui").rglob("*.py")]
-    heavy = {"torch", "transformers", "sklearn", "numba", "umap"}
-    code = f"import importlib, sys; [*map(importlib.import_module, {names})]; print(*{heavy} & set(sys.modules))"
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=root, capture_output=True, text=True, timeout=60, check=False
-    )
-    assert (done.returncode, done.stdout.split()) == (0, [])
 
 
 @pytest.mark.parametrize(("weight", "reported"), [(1.0, True), (0.9, False)])
