@@ -6,7 +6,7 @@ import csv
 import io
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from scipy.stats import kendalltau
 from streamlit.testing.v1 import AppTest
 
-from core.advice.prepare import prepare
 from core.artifacts.cache import write
 from core.artifacts.sentence import (
     Deletions,
@@ -38,7 +37,7 @@ from core.workers import JobRecord, Jobs
 from tests.cases import each
 from tests.pages.conftest import Draft, Pages
 from tests.pages.test_compare import address
-from tests.pages.test_pages import button
+from tests.pages.test_pages import button, made_run
 from tests.pages.test_pages import words as words_of
 
 HOSTILE = "<img/src=x/onerror=alert(1)>"
@@ -70,6 +69,9 @@ def read_as(*sides: str) -> TokenText:
     return TokenText(sides, tuple(words), place)
 
 
+READ = tuple(read_as(TEXTS[row]) for row in KEPT)
+
+
 def shares(seed: int, tokens: int) -> NDArray[np.float16]:
     """Return [L, heads, tokens] with rows that sum to one."""
     rng = np.random.default_rng(seed)
@@ -82,6 +84,13 @@ def attention_of(row: int, step: int, length: int) -> NDArray[np.float16]:
 
 def logits_at(step: int) -> NDArray[np.float32]:
     return np.random.default_rng(step + 7).normal(size=(len(TEXTS), 2)).astype(np.float32)
+
+
+def frame_at(step: int, kept: Sequence[TokenText] = READ, classes: int = 2) -> Frame:
+    rows = [attention_of(row, step, text.length) for row, text in zip(KEPT, kept, strict=False)]
+    vectors = np.random.default_rng(step).normal(size=(4, 4)).astype(np.float32)
+    attention = np.concatenate(rows, axis=2) if rows else None
+    return Frame(step, vectors, np.resize(logits_at(step), (4, classes)), attention)
 
 
 @dataclass(frozen=True)
@@ -110,23 +119,16 @@ def make(folder: Path, draft: Draft) -> Callable[..., Made]:
         classes: Any = CLASSES,
         **phase: Any,
     ) -> Made:
-        config, _ = prepare(draft(**phase), gpu=False)
-        store = Store(folder)
-        run_id = store.create(config)
-        store.claim_next(range(1000))
-        attempt = store.attempt(run_id, store.run(run_id).attempt)
-        attempt.register()
+        store, run_id = made_run(folder, draft(**phase))
+        attempt = store.attempt(run_id, 1)
         attempt.record_start(Started(0, 8, "cpu", Probe((0, 1, 2, 3), TEXTS, LABELS, classes), {}))
-        kept = tuple(read_as(TEXTS[row]) for row in KEPT) if texts is None else texts
+        kept = READ if texts is None else texts
         if kept:
             attempt.tokens(Tokens(KEPT[: len(kept)], kept))
         attempt.steps([Step(step, {"loss": 1.0}) for step in (1, 2, 3, 4)])
         for step in frames:
-            rows = [attention_of(row, step, text.length) for row, text in zip(KEPT, kept, strict=False)]
-            vectors = np.random.default_rng(step).normal(size=(4, 4)).astype(np.float32)
-            attention = np.concatenate(rows, axis=2) if rows else None
-            logits = np.resize(logits_at(step), (4, len(classes)))
-            attempt.frame(Frame(step, vectors, logits, attention), pca_map(vectors))
+            frame = frame_at(step, kept, len(classes))
+            attempt.frame(frame, pca_map(frame.embeddings))
         return Made(store, run_id)
 
     return make_run
@@ -319,11 +321,7 @@ def test_a_running_run_says_that_more_comes(opened: Opener, make: Callable[..., 
     app = opened(run=run.run_id)
     assert "This run is still training. 1 frame so far" in words(app)
     assert "Step 0 is the only one so far" in words(app)
-    vectors = np.zeros((4, 4), np.float32)
-    texts = [read_as(TEXTS[row]) for row in KEPT]
-    attention = np.concatenate([attention_of(r, 2, t.length) for r, t in zip(KEPT, texts, strict=True)], axis=2)
-    frame = Frame(2, vectors, logits_at(2), attention)
-    run.store.attempt(run.run_id, 1).frame(frame, np.zeros((4, 2), np.float32))
+    run.store.attempt(run.run_id, 1).frame(frame_at(2), np.zeros((4, 2), np.float32))
     app.run()
     assert "After (step 2)" in drawn(app), "what is at the last step follows it"
 
