@@ -45,8 +45,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 class Server:
     """A `streamlit run app.py` over one store, which can be killed and restarted on the same port."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, **environment: str) -> None:
         self.store_folder = folder / "runs"
+        self.environment = environment | {"SCL_RUNS": str(self.store_folder)}
         self.log = folder / "server.log"
         self.port = free_port()
         self._process: subprocess.Popen[bytes] | None = None
@@ -61,7 +62,7 @@ class Server:
         return self._process.pid
 
     def start(self) -> None:
-        self._process = start(ROOT / "app.py", self.port, self.log, SCL_RUNS=str(self.store_folder))
+        self._process = start(ROOT / "app.py", self.port, self.log, **self.environment)
         wait_for_answer(self._process, self.port, self.log)
 
     def kill(self) -> None:
@@ -69,6 +70,13 @@ class Server:
         assert self._process is not None
         self._process.send_signal(signal.SIGKILL)
         self._process.wait()
+
+    def __enter__(self) -> Server:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def close(self) -> None:
         """End the server, its warm processes and its workers."""
@@ -79,13 +87,6 @@ class Server:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(process.worker.pid, signal.SIGKILL)
         self.stop_runs()
-
-    def __enter__(self) -> Server:
-        self.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def stop_runs(self) -> None:
         store = Store(self.store_folder)

@@ -35,15 +35,8 @@ def hub() -> Iterator[HubServer]:
 @pytest.fixture(scope="module")
 def server(hub: HubServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """Yield a server that uses the loopback Hub."""
-    made = Server(tmp_path_factory.mktemp("server"))
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in hub.environment(tmp_path_factory.mktemp("home")).items():
-            patch.setenv(name, value)
-        made.start()
-    yield made
-    for job in (jobs := Jobs(made.store_folder)).jobs():
-        jobs.cancel(job.id)
-    made.close()
+    with Server(tmp_path_factory.mktemp("server"), **hub.environment(tmp_path_factory.mktemp("home"))) as made:
+        yield made
 
 
 @pytest.fixture

@@ -50,15 +50,11 @@ def points(page: Page) -> Any:
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="reads which libraries a process has loaded")
 def test_the_first_page_waits_for_no_large_library(page: Page, tmp_path: Path) -> None:
-    server = Server(tmp_path)
-    Store(server.store_folder).close()  # creating a store imports pandas indirectly
-    server.start()
-    try:
+    Store(tmp_path / "runs").close()  # creating a store imports pandas indirectly
+    with Server(tmp_path) as server:
         page.goto(server.url)
         drawn(page, MAP)
         loaded = Path(f"/proc/{server.pid}/maps").read_text()
-    finally:
-        server.close()
     assert "numpy" in loaded
     assert [name for name in ("libtorch", "llvmlite", "pandas") if name in loaded] == []
 

@@ -25,13 +25,8 @@ ELSEWHERE = "http://192.168.1.20:8501"
 
 @pytest.fixture(scope="module")
 def shared_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    made = Server(tmp_path_factory.mktemp("shared"))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SCL_SHARED", "1")
-        patch.setenv("SCL_ADDRESS", ELSEWHERE)
-        made.start()
-    yield made
-    made.close()
+    with Server(tmp_path_factory.mktemp("shared"), SCL_SHARED="1", SCL_ADDRESS=ELSEWHERE) as made:
+        yield made
 
 
 def known_as(page: Page, url: str) -> str:
