@@ -6,6 +6,7 @@ import pkgutil
 from collections.abc import Iterable
 from functools import cache
 from importlib import import_module
+from operator import attrgetter
 from typing import Any, Protocol, TypeVar
 
 from core.errors import ConfigError
@@ -17,15 +18,12 @@ class Named(Protocol):
     @property
     def name(self) -> str: ...
 
-    @property
-    def place(self) -> int: ...
-
 
 Entry = TypeVar("Entry", bound=Named)
 
 
 class Registry(dict[str, Entry]):
-    """Entries by name, sorted by `place`."""
+    """Entries by name, in the order in which they are registered."""
 
     def __init__(self, kind: str, entries: Iterable[Entry] = ()) -> None:
         """Create a registry.
@@ -39,18 +37,17 @@ class Registry(dict[str, Entry]):
             self.register(entry)
 
     def collect(self, package: str) -> None:
-        """Register the ENTRIES of every module of a package that defines them."""
-        for module in pkgutil.iter_modules(import_module(package).__path__, f"{package}."):
-            for entry in getattr(import_module(module.name), "ENTRIES", ()):
-                self.register(entry)
+        """Register the ENTRIES of every module of a package that defines them, sorted by `place`."""
+        modules = pkgutil.iter_modules(import_module(package).__path__, f"{package}.")
+        entries = [entry for module in modules for entry in getattr(import_module(module.name), "ENTRIES", ())]
+        for entry in sorted(entries, key=attrgetter("place")):
+            self.register(entry)
 
     def register(self, entry: Entry) -> None:
         """Add an entry. Raises: ValueError if the name is taken."""
         if entry.name in self:
             raise ValueError(f"name = {entry.name!r}: a {self.kind} of this name exists, choose another name")
         self[entry.name] = entry
-        for name in sorted(self, key=lambda name: self[name].place):
-            self[name] = self.pop(name)
 
     def entry(self, name: object) -> Entry:
         """Return the entry of this name.

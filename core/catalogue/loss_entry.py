@@ -39,7 +39,6 @@ class LossEntry:
     """A loss as forms, the planner and the training loop use it. Its texts are marked with `N_`.
 
     Attributes:
-        place: position in lists.
         symbol, latex: its short name, and its equation with `{name}` for a parameter's value.
         latex_variants: the equation for each value of its parameter "variant", if it has one.
         latex_notes: further lines, each shown if the parameter that it explains is not at its default.
@@ -64,7 +63,6 @@ class LossEntry:
 
     name: str
     label: str
-    place: int
     symbol: str
     latex: str
     summary: str

@@ -116,7 +116,6 @@ CROSS_ENTROPY = LossEntry(
         "cutmix": r"x_i\;\to\;(x_i^{<s},x_j^{s\ldots e},x_i^{>e}),\quad(e-s+1)/n_i\sim\mathrm{Beta}({cutmix},{cutmix})",
         "mixup": r"h_i\;\to\;s\,h_i+(1-s)\,h_j,\quad s\sim\mathrm{Beta}({mixup},{mixup})",
     },
-    place=0,
     lab={"ce": {}},
     extras=True,
     colour="#e69f00",
@@ -195,7 +194,6 @@ SUPCON = LossEntry(
             r"\frac{e^{z_i\cdot z_p/{temperature}}}{\sum_{a\ne i}e^{z_i\cdot z_a/{temperature}}}\Big]"
         ),
     },
-    place=1,
     colour="#009e73",
     compute="core.losses.supcon:supcon_term",
     lines="core.losses.supcon:supcon_lines",
@@ -290,7 +288,6 @@ DSCL = LossEntry(
         "positives by (1 − α)|P|/(|P| − 1), so its value depends on a constant shift and can be negative. "
         "Neither is the paper's loss; both can be chosen as variants."
     ),
-    place=2,
     colour="#cc79a7",
     compute="core.losses.dscl:dscl_term",
     lines="core.losses.dscl:dscl_lines",
@@ -362,7 +359,6 @@ SIMCSE = LossEntry(
         "candidates": lambda _value: _("all {number} other vectors, both directions", number=r"} 2N-1 \text{"),
         "symmetric": lambda _value: _("both directions, averaged"),
     },
-    place=3,
     colour="#56b4e9",
     compute="core.losses.simcse:simcse_term",
     lines="core.losses.simcse:simcse_lines",
@@ -406,7 +402,6 @@ SIMCSE_SUPERVISED = LossEntry(
     latex_notes={
         "hard_negative_weight": r"e^{z_i\cdot z_i^-/\tau}\;\to\;e^{z_i\cdot z_i^-/\tau+{hard_negative_weight}}",
     },
-    place=4,
     colour="#0072b2",
     compute="core.losses.simcse:supervised_simcse_term",
     lines="core.losses.simcse:supervised_simcse_lines",
@@ -444,7 +439,6 @@ RDROP = LossEntry(
         "The paper's loss is twice ours with α halved; bojone's code is ours with α halved, so its α = 4 is our 2. "
         "One public RoBERTa script never adds the second cross-entropy."
     ),
-    place=5,
     first_view="head_dropout",
     colour="#d55e00",
     pieces={"ce": N_("its CE"), "kl": N_("its KL")},
@@ -486,7 +480,6 @@ SINCERE = LossEntry(
         "The released code of ε-SupInfoNCE also counts anchors without a positive, as 0. Here, as in SINCERE, the loss "
         "is the mean over anchors that have a positive."
     ),
-    place=6,
     colour="#8c6d31",
     compute="core.losses.sincere:sincere_term",
     lines="core.losses.sincere:sincere_lines",
@@ -511,7 +504,6 @@ DCL = LossEntry(
     others_compute=N_(
         "The weighted form (DCLW) is left out. Public code adds the losses of both directions; here they are averaged."
     ),
-    place=7,
     colour="#6b6ecf",
     compute="core.losses.dcl:dcl_term",
     lines="core.losses.dcl:dcl_lines",
@@ -533,7 +525,6 @@ COSENT = LossEntry(
     uses_labels=False,
     parameters=(temperature_parameter(0.05), *(p for p in CONTRAST if p.name in ("layers", "projection"))),
     others_compute=N_("sentence-transformers' CoSENTLoss multiplies cosines by a scale of 20, which is τ 0.05."),
-    place=8,
     colour="#7f7f7f",
     compute="core.losses.cosent:cosent_term",
     lines="core.losses.cosent:cosent_lines",
@@ -550,7 +541,6 @@ COSINE_MSE = LossEntry(
     levels=("sentence",),
     uses_labels=False,
     parameters=tuple(p for p in CONTRAST if p.name in ("layers", "projection")),
-    place=9,
     colour="#a6761d",
     compute="core.losses.cosine_mse:cosine_mse_term",
     lines="core.losses.cosine_mse:cosine_mse_lines",

@@ -18,7 +18,6 @@ class ViewEntry:
     """A view as forms, the planner and the training loop use it. Its texts are marked with `N_`.
 
     Attributes:
-        place: position in lists.
         kind: what it changes, which determines its cost. "pass": nothing; the encoder reads the text again with other
             dropout masks. "text", "tokens" and "embedding": the input of a further pass. "head": the pooled vector of
             an existing pass, by a mask. "layers": nothing; it takes other blocks' outputs of that pass.
@@ -36,7 +35,6 @@ class ViewEntry:
 
     name: str
     label: str
-    place: int
     summary: str
     source: str
     kind: Literal["pass", "text", "tokens", "embedding", "head", "layers"]
@@ -66,229 +64,196 @@ def rate_parameter(default: float, about: str) -> Parameter:
 
 CONSERT = "ConSERT: Yan et al. 2021, arXiv:2105.11741"
 
-DROPOUT = ViewEntry(
-    name="dropout",
-    label=N_("Second dropout pass"),
-    summary=N_("The encoder reads the text again, with other dropout masks."),
-    source=N_("SimCSE: Gao et al. 2021, arXiv:2104.08821; R-Drop two-stage"),
-    kind="pass",
-    place=0,
-)
-
-HEAD_DROPOUT = ViewEntry(
-    name="head_dropout",
-    label=N_("Head dropout"),
-    summary=N_("One encoder pass; two dropout masks on the pooled vector."),
-    source=N_("R-Drop, one stage (the project's notes)"),
-    kind="head",
-    parameters=(
-        rate_parameter(
-            0.1,
-            N_(
-                "Fraction of the pooled vector's entries that a mask drops. Losses on logits use the head's own "
-                "dropout."
+_ENTRIES = (
+    ViewEntry(
+        name="dropout",
+        label=N_("Second dropout pass"),
+        summary=N_("The encoder reads the text again, with other dropout masks."),
+        source=N_("SimCSE: Gao et al. 2021, arXiv:2104.08821; R-Drop two-stage"),
+        kind="pass",
+    ),
+    ViewEntry(
+        name="head_dropout",
+        label=N_("Head dropout"),
+        summary=N_("One encoder pass; two dropout masks on the pooled vector."),
+        source=N_("R-Drop, one stage (the project's notes)"),
+        kind="head",
+        parameters=(
+            rate_parameter(
+                0.1,
+                N_(
+                    "Fraction of the pooled vector's entries that a mask drops. Losses on logits use the head's own "
+                    "dropout."
+                ),
             ),
         ),
     ),
-    place=1,
-)
-
-LAYERS = ViewEntry(
-    name="layers",
-    label=N_("Layers as views"),
-    summary=N_("The pooled vectors of other blocks serve as further views in one loss."),
-    source=N_("the project's notes on multi-view contrast"),
-    kind="layers",
-    parameters=(
-        Parameter(
-            "layers",
-            N_("Layers"),
-            "every_third",
-            N_("Blocks that serve as views besides the last one."),
-            kind="layers",
+    ViewEntry(
+        name="layers",
+        label=N_("Layers as views"),
+        summary=N_("The pooled vectors of other blocks serve as further views in one loss."),
+        source=N_("the project's notes on multi-view contrast"),
+        kind="layers",
+        parameters=(
+            Parameter(
+                "layers",
+                N_("Layers"),
+                "every_third",
+                N_("Blocks that serve as views besides the last one."),
+                kind="layers",
+            ),
+        ),
+        others_compute=N_("Differs from one loss per layer, which the term's setting Layers gives."),
+    ),
+    ViewEntry(
+        name="eda",
+        label=N_("Easy data augmentation"),
+        summary=N_("Words replaced by synonyms, deleted, duplicated or swapped."),
+        source="Wei & Zou 2019, arXiv:1901.11196",
+        kind="text",
+        parameters=(
+            Parameter(
+                "operation",
+                N_("Operation"),
+                "mixed",
+                N_("Operation on a text; mixed draws one of the four for each text."),
+                kind="choice",
+                choices={
+                    "mixed": N_("Mixed"),
+                    "replace": N_("Replace with synonyms"),
+                    "delete": N_("Delete"),
+                    "duplicate": N_("Duplicate"),
+                    "swap": N_("Swap"),
+                },
+            ),
+            rate_parameter(0.1, N_("Fraction of the words that are changed, at least one.")),
+        ),
+        others_compute=N_("The paper inserts random synonyms; the project's notes and this app duplicate words."),
+        text="core.texts.eda:eda_view",
+        preview="core.texts.preview:eda_previews",
+    ),
+    ViewEntry(
+        name="token_shuffle",
+        label=N_("Token shuffle"),
+        summary=N_("Shuffles the positions of the tokens."),
+        source=CONSERT,
+        kind="tokens",
+        others_compute=N_("ConSERT's code also moves [CLS] and [SEP]; here they keep their positions."),
+        tokens="core.views.embedding:shuffle_tokens",
+        preview="core.texts.preview:shuffle_previews",
+    ),
+    ViewEntry(
+        name="token_cutoff",
+        label=N_("Token cut-off"),
+        summary=N_("Sets the embeddings of some tokens to zero."),
+        source=CONSERT,
+        kind="embedding",
+        parameters=(rate_parameter(0.15, N_("Fraction of the tokens that are set to zero.")),),
+        embedding="core.views.embedding:token_cutoff",
+        preview="core.texts.preview:cutoff_previews",
+    ),
+    ViewEntry(
+        name="feature_cutoff",
+        label=N_("Feature cut-off"),
+        summary=N_("Sets some embedding features to zero, the same in all tokens of a text."),
+        source=CONSERT,
+        kind="embedding",
+        parameters=(rate_parameter(0.2, N_("Fraction of the features that are set to zero.")),),
+        embedding="core.views.embedding:feature_cutoff",
+    ),
+    ViewEntry(
+        name="embedding_dropout",
+        label=N_("Embedding dropout"),
+        summary=N_("Drops random entries of the embeddings."),
+        source=CONSERT,
+        kind="embedding",
+        parameters=(rate_parameter(0.2, N_("Fraction of the entries that are dropped.")),),
+        embedding="core.views.embedding:embedding_dropout",
+    ),
+    ViewEntry(
+        name="adversarial",
+        label=N_("Adversarial step"),
+        summary=N_("Moves the embeddings a small step up the contrastive loss. Costs three more passes."),
+        source=CONSERT,
+        kind="embedding",
+        parameters=(
+            Parameter(
+                "epsilon",
+                N_("Step ε"),
+                0.01,
+                N_("Length of the step, as a fraction of each embedding's norm."),
+                low=0.0,
+                high=1.0,
+                slider=(0.0, 0.1),
+            ),
+        ),
+        others_compute=N_(
+            "ConSERT scales the gradient itself; here its sign is used, so that every feature moves equally far."
+        ),
+        embedding="core.views.embedding:adversarial_step",
+        follows_gradient=True,
+    ),
+    ViewEntry(
+        name="back_translation",
+        label=N_("Back-translation"),
+        summary=N_("Translates the text into another language and back by sampling. The models come from the Hub."),
+        source="Gunel et al. 2021, arXiv:2011.01403; CERT: Fang et al. 2020, arXiv:2005.12766",
+        kind="text",
+        parameters=(
+            Parameter(
+                "forward",
+                N_("Forward model"),
+                "Helsinki-NLP/opus-mt-en-de",
+                N_("A Marian model on the Hub, or a folder."),
+                kind="name",
+            ),
+            Parameter(
+                "backward",
+                N_("Backward model"),
+                "Helsinki-NLP/opus-mt-de-en",
+                N_("The Marian model that translates back."),
+                kind="name",
+            ),
+            Parameter(
+                "temperature",
+                N_("Sampling temperature T"),
+                0.7,
+                N_("Higher values give more varied and noisier translations. The papers use 0.3, 0.5, 0.7 and 0.9."),
+                low=0.0,
+                high=10.0,
+                above=True,
+                slider=(0.1, 1.5),
+            ),
+        ),
+        by_model="core.views.back_translation:round_trip",
+        cost=N_(
+            "Back-translation takes some additional seconds once for every batch of new texts; translations are stored."
         ),
     ),
-    others_compute=N_("Differs from one loss per layer, which the term's setting Layers gives."),
-    place=2,
-)
-
-EDA = ViewEntry(
-    name="eda",
-    label=N_("Easy data augmentation"),
-    summary=N_("Words replaced by synonyms, deleted, duplicated or swapped."),
-    source="Wei & Zou 2019, arXiv:1901.11196",
-    kind="text",
-    parameters=(
-        Parameter(
-            "operation",
-            N_("Operation"),
-            "mixed",
-            N_("Operation on a text; mixed draws one of the four for each text."),
-            kind="choice",
-            choices={
-                "mixed": N_("Mixed"),
-                "replace": N_("Replace with synonyms"),
-                "delete": N_("Delete"),
-                "duplicate": N_("Duplicate"),
-                "swap": N_("Swap"),
-            },
+    ViewEntry(
+        name="paraphrase",
+        label=N_("Paraphrase"),
+        summary=N_(
+            "Replaces the text by its paraphrase. Film reviews and natural language inference come with paraphrases."
         ),
-        rate_parameter(0.1, N_("Fraction of the words that are changed, at least one.")),
-    ),
-    others_compute=N_("The paper inserts random synonyms; the project's notes and this app duplicate words."),
-    place=3,
-    text="core.texts.eda:eda_view",
-    preview="core.texts.preview:eda_previews",
-)
-
-TOKEN_SHUFFLE = ViewEntry(
-    name="token_shuffle",
-    label=N_("Token shuffle"),
-    summary=N_("Shuffles the positions of the tokens."),
-    source=CONSERT,
-    kind="tokens",
-    others_compute=N_("ConSERT's code also moves [CLS] and [SEP]; here they keep their positions."),
-    place=4,
-    tokens="core.views.embedding:shuffle_tokens",
-    preview="core.texts.preview:shuffle_previews",
-)
-
-TOKEN_CUTOFF = ViewEntry(
-    name="token_cutoff",
-    label=N_("Token cut-off"),
-    summary=N_("Sets the embeddings of some tokens to zero."),
-    source=CONSERT,
-    kind="embedding",
-    parameters=(rate_parameter(0.15, N_("Fraction of the tokens that are set to zero.")),),
-    place=5,
-    embedding="core.views.embedding:token_cutoff",
-    preview="core.texts.preview:cutoff_previews",
-)
-
-FEATURE_CUTOFF = ViewEntry(
-    name="feature_cutoff",
-    label=N_("Feature cut-off"),
-    summary=N_("Sets some embedding features to zero, the same in all tokens of a text."),
-    source=CONSERT,
-    kind="embedding",
-    parameters=(rate_parameter(0.2, N_("Fraction of the features that are set to zero.")),),
-    place=6,
-    embedding="core.views.embedding:feature_cutoff",
-)
-
-EMBEDDING_DROPOUT = ViewEntry(
-    name="embedding_dropout",
-    label=N_("Embedding dropout"),
-    summary=N_("Drops random entries of the embeddings."),
-    source=CONSERT,
-    kind="embedding",
-    parameters=(rate_parameter(0.2, N_("Fraction of the entries that are dropped.")),),
-    place=7,
-    embedding="core.views.embedding:embedding_dropout",
-)
-
-ADVERSARIAL = ViewEntry(
-    name="adversarial",
-    label=N_("Adversarial step"),
-    summary=N_("Moves the embeddings a small step up the contrastive loss. Costs three more passes."),
-    source=CONSERT,
-    kind="embedding",
-    parameters=(
-        Parameter(
-            "epsilon",
-            N_("Step ε"),
-            0.01,
-            N_("Length of the step, as a fraction of each embedding's norm."),
-            low=0.0,
-            high=1.0,
-            slider=(0.0, 0.1),
+        source=N_("written for this project, after CERT: Fang et al. 2020, arXiv:2005.12766"),
+        kind="text",
+        parameters=(
+            Parameter(
+                "strength",
+                N_("Strength"),
+                "weak",
+                N_("A weak paraphrase keeps most of the words; a strong one says the same in other words."),
+                kind="choice",
+                choices={"weak": N_("Weak"), "strong": N_("Strong")},
+            ),
         ),
+        others_compute=N_("A text has one paraphrase of each strength, so its view is the same in every epoch."),
+        text="core.texts.paraphrases:paraphrase_view",
+        preview="core.texts.preview:paraphrase_previews",
     ),
-    others_compute=N_(
-        "ConSERT scales the gradient itself; here its sign is used, so that every feature moves equally far."
-    ),
-    place=8,
-    embedding="core.views.embedding:adversarial_step",
-    follows_gradient=True,
-)
-
-BACK_TRANSLATION = ViewEntry(
-    name="back_translation",
-    label=N_("Back-translation"),
-    summary=N_("Translates the text into another language and back by sampling. The models come from the Hub."),
-    source="Gunel et al. 2021, arXiv:2011.01403; CERT: Fang et al. 2020, arXiv:2005.12766",
-    kind="text",
-    parameters=(
-        Parameter(
-            "forward",
-            N_("Forward model"),
-            "Helsinki-NLP/opus-mt-en-de",
-            N_("A Marian model on the Hub, or a folder."),
-            kind="name",
-        ),
-        Parameter(
-            "backward",
-            N_("Backward model"),
-            "Helsinki-NLP/opus-mt-de-en",
-            N_("The Marian model that translates back."),
-            kind="name",
-        ),
-        Parameter(
-            "temperature",
-            N_("Sampling temperature T"),
-            0.7,
-            N_("Higher values give more varied and noisier translations. The papers use 0.3, 0.5, 0.7 and 0.9."),
-            low=0.0,
-            high=10.0,
-            above=True,
-            slider=(0.1, 1.5),
-        ),
-    ),
-    place=9,
-    by_model="core.views.back_translation:round_trip",
-    cost=N_(
-        "Back-translation takes some additional seconds once for every batch of new texts; translations are stored."
-    ),
-)
-
-PARAPHRASE = ViewEntry(
-    name="paraphrase",
-    label=N_("Paraphrase"),
-    summary=N_(
-        "Replaces the text by its paraphrase. Film reviews and natural language inference come with paraphrases."
-    ),
-    source=N_("written for this project, after CERT: Fang et al. 2020, arXiv:2005.12766"),
-    kind="text",
-    parameters=(
-        Parameter(
-            "strength",
-            N_("Strength"),
-            "weak",
-            N_("A weak paraphrase keeps most of the words; a strong one says the same in other words."),
-            kind="choice",
-            choices={"weak": N_("Weak"), "strong": N_("Strong")},
-        ),
-    ),
-    others_compute=N_("A text has one paraphrase of each strength, so its view is the same in every epoch."),
-    place=10,
-    text="core.texts.paraphrases:paraphrase_view",
-    preview="core.texts.preview:paraphrase_previews",
 )
 
 # Other packages add views with `VIEWS.register`.
-VIEWS: Registry[ViewEntry] = Registry(
-    "view",
-    (
-        DROPOUT,
-        HEAD_DROPOUT,
-        LAYERS,
-        EDA,
-        TOKEN_SHUFFLE,
-        TOKEN_CUTOFF,
-        FEATURE_CUTOFF,
-        EMBEDDING_DROPOUT,
-        ADVERSARIAL,
-        BACK_TRANSLATION,
-        PARAPHRASE,
-    ),
-)
+VIEWS: Registry[ViewEntry] = Registry("view", _ENTRIES)
+EDA, BACK_TRANSLATION = VIEWS["eda"], VIEWS["back_translation"]

@@ -50,7 +50,6 @@ def triplet_anchor_losses(candidates: Candidates, settings: Settings) -> Tensor:
 TRIPLET = LossEntry(
     name="triplet",
     label="Triplet",
-    place=90,
     symbol="Triplet",
     latex=r"\text{Triplet}=\max(0,\,z_i\cdot z_n-z_i\cdot z_p+{margin})",
     summary="A positive has to be nearer than a negative by a margin.",

@@ -179,7 +179,7 @@ class TestTextViews:
 
     @pytest.mark.parametrize("kind", ["pass", "text", "tokens", "embedding", "head", "layers"])
     def test_a_new_view_appears_by_itself(self, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-        new = ViewEntry(name="new", label="New", place=90, summary="Something else.", source="", kind=kind)  # type: ignore[arg-type]
+        new = ViewEntry(name="new", label="New", summary="Something else.", source="", kind=kind)  # type: ignore[arg-type]
         monkeypatch.setattr(preview, "VIEWS", {**VIEWS, "new": new})
         one = text_views(ENGLISH, seed=0, rate=0.1, tokens=TOKENS)[-1]
         assert (one.name, one.label, one.unit) == ("new", "New", None)

@@ -16,7 +16,6 @@ def backwards(text: str, settings: Settings, rng: Generator) -> str:
 TOY = ViewEntry(
     name="backwards",
     label="Backwards",
-    place=90,
     summary="The words the other way round.",
     source="made for a test",
     kind="text",
