@@ -110,7 +110,6 @@ class MetricEntry:
     """A measure: its computation and its presentation.
 
     Attributes:
-        place: position in lists.
         better: the better direction, labelled by `BETTER`; "neither" if both low and high values can be bad.
         settings: one sentence, shown beside the number.
         share: whether the value is a share of examples, shown as a percentage.
@@ -119,7 +118,6 @@ class MetricEntry:
     """
 
     name: str
-    place: int
     label: str
     better: Better
     settings: str
@@ -231,7 +229,6 @@ def _scatter(rows: NDArray[np.float64]) -> float:
 ENTRIES = (
     MetricEntry(
         "linear_svm",
-        0,
         N_("Linear SVM accuracy"),
         "higher",
         N_(
@@ -245,7 +242,6 @@ ENTRIES = (
     ),
     MetricEntry(
         "knn1",
-        1,
         N_("1-NN accuracy"),
         "higher",
         N_(
@@ -259,7 +255,6 @@ ENTRIES = (
     ),
     MetricEntry(
         "ari",
-        2,
         N_("Adjusted Rand index"),
         "higher",
         N_(
@@ -272,7 +267,6 @@ ENTRIES = (
     ),
     MetricEntry(
         "nmi",
-        3,
         N_("Normalised mutual information"),
         "higher",
         N_(
@@ -285,7 +279,6 @@ ENTRIES = (
     ),
     MetricEntry(
         "alignment",
-        4,
         N_("Alignment"),
         "neither",  # equal vectors give the lowest value
         N_(
@@ -297,7 +290,6 @@ ENTRIES = (
     ),
     MetricEntry(
         "uniformity",
-        5,
         N_("Uniformity"),
         "lower",
         N_("Log of the mean over all pairs of exp(−2 × squared distance); normalised vectors."),
@@ -306,7 +298,6 @@ ENTRIES = (
     ),
     MetricEntry(
         "silhouette",
-        6,
         N_("Silhouette"),
         "higher",
         N_("Mean over examples, with labels as clusters, Euclidean; unnormalised vectors."),
@@ -315,7 +306,6 @@ ENTRIES = (
     ),
     MetricEntry(
         "effective_rank",
-        7,
         N_("Effective rank"),
         "neither",
         N_("exp of the entropy of the normalised singular values; vectors normalised, then centred."),
@@ -324,7 +314,6 @@ ENTRIES = (
     ),
     MetricEntry(
         "within_between_ratio",
-        8,
         N_("Spread, within / between"),
         "lower",
         N_(
@@ -337,7 +326,6 @@ ENTRIES = (
     ),
     MetricEntry(
         "spearman_similarity",
-        9,
         N_("Spearman on similarity"),
         "higher",
         N_("Spearman's rank correlation between the cosine of the two texts and the human score."),

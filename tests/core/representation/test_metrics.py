@@ -226,7 +226,7 @@ def test_the_printed_settings_are_those_of_the_loops() -> None:
 
 
 def test_a_measure_from_outside_is_computed_with_the_others() -> None:
-    entry = MetricEntry("rows", 99, "Rows", "neither", "How many.", "us", measure=lambda given: float(len(given.rows)))
+    entry = MetricEntry("rows", "Rows", "neither", "How many.", "us", measure=lambda given: float(len(given.rows)))
     METRICS.register(entry)
     try:
         found = frame_measures(np.eye(4), [0, 0, 1, 1])
