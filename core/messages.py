@@ -166,12 +166,12 @@ Text = str | Message
 
 def dump_text(text: Text) -> str | bytes:
     """Return the stored form of a text, for a column of the store: a message as JSON in bytes, other text unchanged."""
-    return json.dumps(_encoded(text), ensure_ascii=False).encode() if isinstance(text, Message) else text
+    return json.dumps(text, ensure_ascii=False, default=_encoded).encode() if isinstance(text, Message) else text
 
 
 def load_text(stored: str | bytes) -> Text:
     """Return a text from its stored form: a message, or plain text, such as a sentence of an older run."""
-    return _decoded(json.loads(stored)) if isinstance(stored, bytes) else stored
+    return json.loads(stored, object_hook=_decoded) if isinstance(stored, bytes) else stored
 
 
 def _plain(value: object) -> Any:
@@ -187,22 +187,15 @@ def _plain(value: object) -> Any:
     return int(value) if isinstance(value, Integral) else float(value) if isinstance(value, Real) else str(value)
 
 
-def _encoded(value: Any) -> Any:
-    if isinstance(value, tuple):
-        return [_encoded(part) for part in value]
-    if not isinstance(value, Message):
-        return value
-    plural = {"plural": value.plural} if value.plural else {}
-    return {"template": value.template, **plural, "values": {name: _encoded(one) for name, one in value.values.items()}}
+def _encoded(message: Message) -> dict[str, Any]:
+    plural = {"plural": message.plural} if message.plural else {}
+    return {"template": message.template, **plural, "values": message.values}
 
 
-def _decoded(value: Any) -> Any:
-    if isinstance(value, list):
-        return tuple(_decoded(part) for part in value)
-    if not isinstance(value, dict):
-        return value
-    values = {name: _decoded(one) for name, one in value["values"].items()}
-    return Message(value["template"], value.get("plural", ""), **values)
+def _decoded(found: dict[str, Any]) -> Any:
+    """Return the message of a JSON object, or the values of a message unchanged."""
+    is_message = found.keys() >= {"template", "values"}
+    return Message(found["template"], found.get("plural", ""), **found["values"]) if is_message else found
 
 
 def script_messages(part: str) -> dict[str, str]:
