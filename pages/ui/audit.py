@@ -24,7 +24,7 @@ from core.advice.positives import (
     same_label_share,
     token_class_views,
 )
-from core.catalogue.encoders import CHINESE, KOREAN, LISTED, find_encoders
+from core.catalogue.encoders import CHINESE, KOREAN, LISTED, MANY, find_encoders
 from core.config import PhaseConfig, RunConfig
 from core.config.plan import TermPlan, plan_phase
 from core.config.score_source import classifier_learns_from, classifier_note
@@ -67,14 +67,14 @@ def task_audit(config: RunConfig, data: TaskData) -> None:
     """Show notes on the task and problems under this encoder; draw nothing if there are none."""
     for note in data.notes:
         st.caption(escaped(note))
-    language, listed = LANGUAGES.get(language_of(data.train.texts)), LISTED.get(config.encoder.id)
-    if language is not None and listed is not None and not listed.knows(language):
+    language, trained_on = LANGUAGES.get(language_of(data.train.texts)), LISTED.get(config.encoder.id)
+    if language is not None and trained_on is not None and trained_on not in (language, MANY):
         # Translators: languages, such as Korean and English; below are buttons with the names of encoders.
         problem = _(
             "These texts are {language}, but {encoder} was trained on {trained_on}. Choose another encoder:",
             language=_(language),
-            encoder=escaped(listed.name),
-            trained_on=_(listed.language),
+            encoder=escaped(config.encoder.id),
+            trained_on=_(trained_on),
         )
         st.warning(problem)
         with st.container(horizontal=True):

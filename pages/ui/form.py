@@ -181,14 +181,14 @@ def encoder_field(place: DeltaGenerator, start: str, key: str) -> str | None:
     """Draw the choice of an encoder and read it; None if the field is empty."""
     field = fields_of(EncoderConfig)["id"]
     known = [*LISTED, *([start] if start not in LISTED else [])]
-    foreign = {name for name, listed in LISTED.items() if listed.language != ENGLISH}
+    foreign = {name for name, language in LISTED.items() if language != ENGLISH}
     return place.selectbox(
         _(field.label),
         known,
         index=known.index(start),
         accept_new_options=True,
         # A Hub name, with its language unless that is English.
-        format_func=lambda one: with_more(one, _(LISTED[one].language)) if one in foreign else one,
+        format_func=lambda one: with_more(one, _(LISTED[one])) if one in foreign else one,
         help=_(field.help),
         key=key,
     )
