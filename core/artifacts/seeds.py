@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from core.config import RunConfig
-from core.config.compare import SEED, differences_of
+from core.config.compare import SEED, config_differences
 from core.config.describe import settings
 from core.events import SPEARMAN
 from core.messages import N_
@@ -79,7 +79,7 @@ def seed_groups(configs: Sequence[RunConfig]) -> tuple[tuple[int, ...], ...]:
     for number, config in enumerate(configs):
         for group in groups:
             first = group[0]
-            differing = differences_of((configs[first], config), (found[first], found[number]))
+            differing = config_differences((configs[first], config), (found[first], found[number]))
             if {difference.path for difference in differing} <= {SEED}:
                 group.append(number)
                 break

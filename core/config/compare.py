@@ -41,7 +41,9 @@ class Difference:
     values: tuple[str, ...]
 
 
-def config_differences(configs: Sequence[RunConfig]) -> tuple[Difference, ...]:
+def config_differences(
+    configs: Sequence[RunConfig], settings_of: Sequence[Sequence[Setting]] = ()
+) -> tuple[Difference, ...]:
     """Return the settings whose values differ, in the order of `settings`.
 
     Values are compared exactly. Different values with the same text are numbered. A run without the setting shows "–".
@@ -54,13 +56,9 @@ def config_differences(configs: Sequence[RunConfig]) -> tuple[Difference, ...]:
 
     Args:
         configs: one per run, drafts or prepared; include the knob turns to compare them too.
+        settings_of: the `settings` of each config, if they are already computed.
     """
-    return differences_of(configs, [settings(config) for config in configs])
-
-
-def differences_of(configs: Sequence[RunConfig], settings_of: Sequence[Sequence[Setting]]) -> tuple[Difference, ...]:
-    """Return `config_differences` of configs whose settings are already computed."""
-    found = [{setting.path: setting for setting in one} for one in settings_of]
+    found = [{setting.path: setting for setting in one} for one in settings_of or map(settings, configs)]
     unbound, two_phases = _not_bound(configs), any(len(config.phases) > 1 for config in configs)
     rows = []
     for path in _merged_order([list(one) for one in found]):
