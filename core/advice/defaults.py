@@ -9,10 +9,10 @@ encoders cannot be measured on a laptop, so their rates are published ones: all 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
-from core.config import OptimiserConfig, PhaseConfig, TrainableConfig
+from core.config import OptimiserConfig, TrainableConfig
 from core.models.source import EncoderShape
 
 Size = Literal["small", "base", "large"]
@@ -71,12 +71,6 @@ def usual(classes: int, rows: int) -> Usual:
     if classes < MANY_CLASSES:
         return Usual(0.3, 16)
     return Usual(0.07, 32 if rows >= FEWEST_FOR_LARGE_BATCHES else 16)
-
-
-def default_classifier_start(classes: int, phases: Sequence[PhaseConfig]) -> Literal["random", "probe"]:
-    """Return the default initialisation of the classifier; random unless a single phase trains it."""
-    learns = len(phases) == 1 and phases[0].objective.trains_classifier
-    return "probe" if learns and classes >= MANY_CLASSES else "random"
 
 
 def size_class(shape: EncoderShape) -> Size:

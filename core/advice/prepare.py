@@ -12,7 +12,7 @@ import numpy as np
 
 from core.advice.defaults import (
     DEFAULT_STEPS,
-    default_classifier_start,
+    MANY_CLASSES,
     default_sampler,
     momentum_of,
     with_rates,
@@ -148,8 +148,8 @@ def prepare(
     )
     config = config.model_copy(update={"changes": changes})
     if config.classifier_start == "auto":
-        start = default_classifier_start(len(data.classes), phases)
-        config = config.model_copy(update={"classifier_start": start})
+        probe_helps = not two and phases[0].objective.trains_classifier and len(data.classes) >= MANY_CLASSES
+        config = config.model_copy(update={"classifier_start": "probe" if probe_helps else "random"})
     if config.precision == "auto":
         config = config.model_copy(update={"precision": "bfloat16" if bfloat16 else "float32"})
     config = config.model_copy(update={"probe": _probe(probe, config.steps, data, gpu)})

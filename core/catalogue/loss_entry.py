@@ -134,11 +134,6 @@ class ForceLaw:
         return self.forces.second_views(self.settings)
 
     @property
-    def has_own_view(self) -> bool:
-        """True if another view of the anchor's text is among the candidates."""
-        return self.second_views or self.views > 1
-
-    @property
     def variants(self) -> tuple[ForceLaw, ...]:
         """This law, then those that differ from it only in the variant of the loss."""
         own = self.settings.get("variant")

@@ -373,11 +373,6 @@ def _moved(first: str, last: str) -> str:
     return first if first == last else f"{first} → {last}"
 
 
-def trainable_label(config: RunConfig) -> str:
-    """Name the weights that learn; once if all phases agree."""
-    return " → ".join(dict.fromkeys(part_label(phase.trainable) for phase in config.phases))
-
-
 def part_label(trainable: TrainableConfig) -> str:
     """Name the weights that learn in a phase, such as "last 2 blocks + classifier"."""
     if trainable.part == "last_blocks":

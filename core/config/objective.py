@@ -287,11 +287,6 @@ class ObjectiveConfig(Section):
         return any(t.weight > 0 and (not t.entry.contrastive or t.level == "logits") for t in self.terms)
 
     @property
-    def has_dropout_views(self) -> bool:
-        """True if a term reads a text under two dropout masks, of the encoder or of the pooled vector."""
-        return any(view.entry.kind in ("pass", "head") for term in self.terms for view in term.views)
-
-    @property
     def trains_classifier(self) -> bool:
         """True if a loss on logits has a weight above 0. Contrast of logits teaches the classifier no classes."""
         return any(t.weight > 0 and not t.entry.contrastive for t in self.terms)

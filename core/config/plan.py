@@ -111,10 +111,6 @@ class Plan:
     tokens: tuple[tuple[int, int], ...]
     terms: tuple[TermPlan, ...]
 
-    def same_passes(self, other: Plan) -> bool:
-        """Return whether two plans need the same outputs of the encoder."""
-        return (self.passes, self.layers, self.tokens) == (other.passes, other.layers, other.tokens)
-
     def keeps_frozen(self, frozen: int, blocks: int, *, in_parts: bool) -> bool:
         """Return whether the outputs of the lowest `frozen` of `blocks` blocks can be cached.
 

@@ -465,11 +465,12 @@ class _Run:
         yield from self.frames.events(0, pooled, logits, vectors.get("attention"), encoder, agreement)
 
     def _agreement(self, encoder: Encoder, trainable: TrainableConfig, objective: ObjectiveConfig) -> dict[str, float]:
-        """Return the agreement of dropout views, if the objective has them.
+        """Return the agreement of dropout views, of the encoder or of the pooled vector, if the objective has them.
 
         A cell of a surface measures none, because its thread shares torch's random state with others.
         """
-        if self.config.on_shared_trunk or not objective.has_dropout_views:
+        views = [view.entry.kind for term in objective.terms for view in term.views]
+        if self.config.on_shared_trunk or not {"pass", "head"} & set(views):
             return {}
         learning = outermost_trained(encoder, trainable)
         return view_agreement(encoder, learning, self.tokenizer(self.frames.viewed), self.machine.autocast)

@@ -122,7 +122,8 @@ class Phase:
         if plan.reads_triplets or plan.reads_pairs:
             count = len(self.data.triplets or self.data.pairs)
             self._examples = RandomSampler(count, self.config.batch_size, self.seed)
-        if plan.same_passes(self.plan):
+        before = self.plan
+        if (plan.passes, plan.layers, plan.tokens) == (before.passes, before.layers, before.tokens):
             self.passes.plan = plan
         else:
             self.passes = self._passes(plan)

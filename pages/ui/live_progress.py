@@ -9,7 +9,7 @@ import streamlit as st
 from core.advice.idle_terms import STEPS_IN_A_ROW, starving_sentences
 from core.advice.pace import PACE_STEPS, closing_work, pace
 from core.artifacts.waiting_time import Place, places
-from core.config.describe import objective_label, row_labels, trainable_label, value_text
+from core.config.describe import objective_label, part_label, row_labels, value_text
 from core.config.plan import objective_at
 from core.config.score_source import (
     classifier_learned,
@@ -43,7 +43,8 @@ def draw_header(engine: Engine, run: RunRecord) -> None:
     config = run.config
     # Every turned knob lengthens the label; a third line would push the map down while the visitor uses it.
     objective = objective_label(run.effective if run.status.ended else config)
-    parts = [task_label(config), *row_labels(config.task), config.encoder.id, trainable_label(config), objective]
+    trained = " → ".join(dict.fromkeys(part_label(phase.trainable) for phase in config.phases))
+    parts = [task_label(config), *row_labels(config.task), config.encoder.id, trained, objective]
     batches = dict.fromkeys(phase.batch_size for phase in config.phases)
     # Translators: the size of a batch, or those of two phases: "batch 16 → 64".
     parts.append(_("batch {sizes}", sizes=" → ".join(map(str, batches))))

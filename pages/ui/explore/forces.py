@@ -262,7 +262,7 @@ def _texts(frames: Frames, acting: BatchForces) -> None:
                     count,
                 )
             )
-        if acting.law.has_own_view:
+        if acting.law.second_views or acting.law.views > 1:
             st.caption(
                 ngettext(
                     "Its other view has p {p:.3f} and the target {X:.3f}. Both views are the same vector here, so "
