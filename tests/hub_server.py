@@ -18,11 +18,9 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Literal, Self
 from urllib.parse import parse_qs, unquote, urlsplit
 
@@ -34,7 +32,7 @@ Files = Mapping[str, bytes]
 
 PARQUET_REVISION = "refs/convert/parquet"
 API = re.compile(
-    r"/api/(datasets|models)/(?P<repo>[^/]+(?:/[^/]+)?)(?:/(?P<verb>revision|tree|paths-info)/(?P<rest>.*))?"
+    r"/api/(?P<kind>datasets/|models/)(?P<repo>[^/]+(?:/[^/]+)?)(?:/(?P<verb>revision|tree|paths-info)/(?P<rest>.*))?"
 )
 RESOLVE = re.compile(r"/(?P<kind>datasets/)?(?P<repo>[^/]+(?:/[^/]+)?)/resolve/(?P<revision>[^/]+)/(?P<path>.+)")
 RANGE = re.compile(r"bytes=(\d+)-(\d*)")
@@ -82,18 +80,16 @@ class HubServer:
     """A server of the added repositories. Attributes may be changed while it runs.
 
     Attributes:
-        delay_s: seconds before each response.
         bytes_per_s: speed at which a file's content is sent, None for no limit.
         broken: True if every response is a server error.
         served: all requests so far.
     """
 
     def __init__(self) -> None:
-        self.delay_s = 0.0
         self.bytes_per_s: float | None = None
         self.broken = False
         self.served: list[Served] = []
-        self._repos: dict[tuple[RepoType, str], Repo] = {}
+        self.repos: dict[tuple[RepoType, str], Repo] = {}
         self._server = _Server(("127.0.0.1", 0), _Handler)
         self._server.hub = self
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
@@ -116,13 +112,10 @@ class HubServer:
 
     def add(self, kind: RepoType, name: str, files: Files, *, revision: str = "main", gated: bool = False) -> Repo:
         """Serve a repository, or another revision of it."""
-        repo = self._repos.setdefault((kind, name), Repo(kind, name))
+        repo = self.repos.setdefault((kind, name), Repo(kind, name))
         repo.revisions[revision] = dict(files)
         repo.gated = gated or repo.gated
         return repo
-
-    def repo(self, kind: RepoType, name: str) -> Repo | None:
-        return self._repos.get((kind, name))
 
     def bytes_of(self, part: str) -> int:
         """Return the bytes of content sent for paths that contain `part`."""
@@ -132,9 +125,7 @@ class HubServer:
         self._thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._server.shutdown()
         self._server.server_close()
         self._thread.join(timeout=5)
@@ -166,29 +157,20 @@ class _Handler(BaseHTTPRequestHandler):
     def log_message(self, format: str, *args: Any) -> None:
         """Keep the tests' output clean."""
 
-    @cached_property
-    def _body(self) -> bytes:
-        return self.rfile.read(int(self.headers.get("Content-Length") or 0))
-
     def _answer(self) -> None:
-        self.__dict__.pop("_body", None)  # a handler serves every request of its connection
-        _ = self._body
-        time.sleep(self.server.hub.delay_s)
+        self._body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         if self.server.hub.broken:
             return self._error(HTTPStatus.INTERNAL_SERVER_ERROR, None)
         path = urlsplit(self.path).path
-        if match := API.fullmatch(path):
-            kind: RepoType = "dataset" if match[1] == "datasets" else "model"
-            repo = self.server.hub.repo(kind, match["repo"])
-            if repo is None:
-                return self._error(HTTPStatus.UNAUTHORIZED, "RepoNotFound")
+        match = API.fullmatch(path) or RESOLVE.fullmatch(path)
+        if match is None:
+            return self._error(HTTPStatus.NOT_FOUND, None)
+        repo = self.server.hub.repos.get(("dataset" if match["kind"] == "datasets/" else "model", match["repo"]))
+        if repo is None:
+            return self._error(HTTPStatus.UNAUTHORIZED, "RepoNotFound")
+        if match.re is API:
             return self._api(repo, match["verb"], match["rest"] or "")
-        if match := RESOLVE.fullmatch(path):
-            repo = self.server.hub.repo("dataset" if match["kind"] else "model", match["repo"])
-            if repo is None:
-                return self._error(HTTPStatus.UNAUTHORIZED, "RepoNotFound")
-            return self._resolve(repo, unquote(match["revision"]), unquote(match["path"]))
-        return self._error(HTTPStatus.NOT_FOUND, None)
+        return self._resolve(repo, unquote(match["revision"]), unquote(match["path"]))
 
     def _api(self, repo: Repo, verb: str | None, rest: str) -> None:
         quoted, _, folder = rest.partition("/")
@@ -202,7 +184,8 @@ class _Handler(BaseHTTPRequestHandler):
             entries = tree(files, unquote(folder), deep=deep)
             return self._error(HTTPStatus.NOT_FOUND, "EntryNotFound") if entries is None else self._json(entries)
         if verb == "paths-info":
-            wanted = self._wanted_paths()
+            is_json = "json" in (self.headers.get("Content-Type") or "")
+            wanted = json.loads(self._body)["paths"] if is_json else parse_qs(self._body.decode()).get("paths", [])
             return self._json([entry for path in wanted if (entry := path_info(files, path)) is not None])
         return self._json(
             {
@@ -219,11 +202,6 @@ class _Handler(BaseHTTPRequestHandler):
                 "siblings": [{"rfilename": path} for path in sorted(files)],
             }
         )
-
-    def _wanted_paths(self) -> list[str]:
-        if "json" in (self.headers.get("Content-Type") or ""):
-            return list(json.loads(self._body)["paths"])
-        return parse_qs(self._body.decode()).get("paths", [])
 
     def _resolve(self, repo: Repo, revision: str, path: str) -> None:
         if repo.gated:
