@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from core.config import RATE, KnobTurn, RunConfig, parse_config
+from core.config import RATE, RunConfig, parse_config
 from core.config.branches import branch, past_hash, shared_steps
 from core.config.compare import config_differences, config_hash
 from core.config.describe import objective_label
@@ -15,16 +15,17 @@ from core.config.plan import as_ended, as_launched, objective_at
 from core.config.run import named_paths, without_folders
 from core.errors import ConfigError
 from tests.cases import each
+from tests.core.config.made import Turn, turned
 
 PARENT = "a" * 12
 
 
-def parent(**more: Any) -> RunConfig:
-    return parse_config({"phases": [{"steps": 60, "optimiser": {"learning_rate": 1e-4}}]} | more)
+def parent(*turns: Turn, **more: Any) -> RunConfig:
+    return turned(*turns, phases=[{"steps": 60, "optimiser": {"learning_rate": 1e-4}}], **more)
 
 
 def test_a_branch_without_a_change_differs_only_in_its_name_and_its_origin() -> None:
-    config = parent(knob_turns=[KnobTurn(step=50, name="temperature", value=0.1)])
+    config = parent((50, "temperature", 0.1))
     now = {"temperature": 0.3, "lambda": 0.9, RATE: 1.0}
     made = branch(config, PARENT, 40, turns=now, sampler="auto", objective=None)
     assert str(made.branch) == f"{PARENT}@40"
@@ -50,14 +51,10 @@ def test_settings_change_right_after_the_shared_steps() -> None:
 
 
 def test_a_knob_keeps_later_turns_of_others_and_drops_its_own() -> None:
-    turns = [(20, "temperature", 0.2), (50, "temperature", 0.1), (50, RATE, 0.5)]
-    config = parent(knob_turns=[KnobTurn(step=step, name=name, value=value) for step, name, value in turns])
+    early, own, other = (20, "temperature", 0.2), (50, "temperature", 0.1), (50, RATE, 0.5)
+    config = parent(early, own, other)
     made = branch(config, PARENT, 40, turns={"temperature": 0.5})
-    assert [(one.step, one.name, one.value) for one in made.knob_turns] == [
-        (20, "temperature", 0.2),
-        (50, RATE, 0.5),
-        (41, "temperature", 0.5),
-    ]
+    assert [(one.step, one.name, one.value) for one in made.knob_turns] == [early, other, (41, "temperature", 0.5)]
     assert past_hash(made, 40) == past_hash(config, 40)
     assert past_hash(made, 41) != past_hash(config, 41)
 

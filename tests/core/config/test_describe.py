@@ -21,10 +21,12 @@ from core.config.describe import (
     total_latex,
     value_text,
 )
-from core.config.fields import build, fields_of
+from core.config.fields import fields_of
 from core.config.objective import ObjectiveConfig, TermConfig
 from core.config.presets import PRESETS
 from tests.cases import each
+from tests.core.config import made
+from tests.core.config.made import CE, DROPOUT, SCL, objective
 
 # Fields without effect on the weights, or described by another field.
 LEFT_OUT = {
@@ -39,7 +41,6 @@ LEFT_OUT = {
     "knob_turns",  # described by the settings they change
     "changes",  # likewise
 }
-TERM: dict[str, Any] = {"loss": "supcon", "level": "token", "queue": 0, "views": [{"view": "eda"}]}
 
 
 def fields(part: type[BaseModel], path: str = "") -> set[str]:
@@ -84,21 +85,18 @@ def test_every_setting_has_its_own_path_and_can_be_read(name: str) -> None:
 def test_what_is_switched_off_is_no_setting() -> None:
     term = "phases.0.objective.terms.supcon."
     plain = paths()
-    tokens = paths(objective={"terms": [TERM]})
+    tokens = paths(objective={"terms": [SCL | {"level": "token"}]})
     assert {f"{term}k", f"{term}clusters"} <= tokens
     assert not {f"{term}k", f"{term}clusters", f"{term}momentum"} & plain
-    assert f"{term}momentum" in paths(objective={"terms": [{"loss": "supcon", "queue": 64}]})
+    assert f"{term}momentum" in paths(objective={"terms": [SCL | {"queue": 64}]})
     assert "phases.0.optimiser.bias_correction" not in paths(optimiser={"name": "adafactor"})
     assert not any("lora" in path or path.endswith(".blocks") for path in plain)
 
 
 def test_uniform_leaves_the_own_view_no_weight_of_its_own() -> None:
-    def of(uniform: bool) -> set[str]:
-        return paths(objective={"terms": [{"loss": "dscl", "uniform": uniform, "views": [{"view": "dropout"}]}]})
-
-    alpha = "phases.0.objective.terms.dscl.alpha"
-    assert alpha in of(False)
-    assert alpha not in of(True)
+    dscl = {"loss": "dscl", "views": DROPOUT}
+    mixed, uniform = (paths(objective={"terms": [dscl | {"uniform": on}]}) for on in (False, True))
+    assert mixed - uniform == {"phases.0.objective.terms.dscl.alpha"}
 
 
 @each(
@@ -125,43 +123,33 @@ def test_words_stand_for_values() -> None:
     assert value_text(None, fields_of(OptimiserConfig)["classifier_learning_rate"]) == "The default"
     assert value_text(False, fields_of(OptimiserConfig)["bias_correction"]) == "Off"
     assert value_text(None, fields_of(PhaseConfig)["epochs"]) == ABSENT
-
-
-def test_layers_by_place_and_by_number() -> None:
     layers = next(p for p in LOSSES["supcon"].parameters if p.name == "layers")
     assert value_text("last_third", layers) == "Last third"
-    assert value_text((2, 4), layers) == "2, 4"
-
-
-DROPOUT = [{"view": "dropout"}]
-
-
-def objective(*terms: dict[str, Any], combine: str = "additive") -> ObjectiveConfig:
-    return build(ObjectiveConfig, {"terms": list(terms), "combine": combine})
 
 
 def term(loss: str, **fields: Any) -> TermConfig:
-    return build(TermConfig, {"loss": loss, "views": DROPOUT if LOSSES[loss].views[0] == 2 else [], **fields})
+    """Return a term with the views that its loss needs."""
+    return made.term(loss, **{"views": DROPOUT if LOSSES[loss].views[0] == 2 else []} | fields)
 
 
 @each(
-    ("made", "latex"),
+    ("found", "latex"),
     [
         (ObjectiveConfig(), r"\mathcal{L}=0.10\,\text{CE}+0.90\,\text{SCL}"),
-        (objective({"loss": "cross_entropy"}), r"\mathcal{L}=\text{CE}"),
-        (objective({"loss": "cross_entropy", "weight": 2}), r"\mathcal{L}=2.00\,\text{CE}"),
+        (objective(CE), r"\mathcal{L}=\text{CE}"),
+        (objective(CE | {"weight": 2}), r"\mathcal{L}=2.00\,\text{CE}"),
         (
-            objective({"loss": "supcon"}, {"loss": "supcon", "weight": 0.125, "level": "token"}),
+            objective(SCL, SCL | {"weight": 0.125, "level": "token"}),
             r"\mathcal{L}=1.00\,\text{SCL}+0.125\,\text{SCL}_{2}^{\text{token}}",
         ),
         (
-            objective({"loss": "cross_entropy"}, {"loss": "supcon", "weight": 0.001, "level": "logits"}),
+            objective(CE, SCL | {"weight": 0.001, "level": "logits"}),
             r"\mathcal{L}=1.00\,\text{CE}+0.001\,\text{SCL}^{\text{logits}}",
         ),
     ],
 )
-def test_the_total_has_every_weight_and_term(made: ObjectiveConfig, latex: str) -> None:
-    assert total_latex(made) == latex
+def test_the_total_has_every_weight_and_term(found: ObjectiveConfig, latex: str) -> None:
+    assert total_latex(found) == latex
 
 
 @each("loss", LOSSES)
@@ -174,12 +162,12 @@ def test_every_place_is_filled_with_the_number_that_holds(loss: str) -> None:
     for name in values:
         places = [line for line in (entry.latex, *entry.latex_notes.values()) if f"{{{name}}}" in line]
         assert not places or "0.123" in " ".join(lines)
+    assert all(is_balanced(line) for line in lines)
 
 
-@each("loss", LOSSES)
-def test_braces_stay_balanced(loss: str) -> None:
-    for line in term_latex(term(loss)):
-        assert re.sub(r"\\[{}]", "", line).count("{") == re.sub(r"\\[{}]", "", line).count("}")
+def is_balanced(latex: str) -> bool:
+    braces = re.sub(r"\\[{}]", "", latex)
+    return braces.count("{") == braces.count("}")
 
 
 @each(
@@ -217,11 +205,11 @@ def test_the_equation_shows_what_the_notes_compute(loss: str, settings: dict[str
     for part in parts:
         assert part in lines
         assert part not in " ".join(term_latex(term(loss)))
-    assert re.sub(r"\\[{}]", "", lines).count("{") == re.sub(r"\\[{}]", "", lines).count("}")
+    assert is_balanced(lines)
 
 
 @each(
-    ("made", "words"),
+    ("found", "words"),
     [
         (term("supcon"), ""),
         (term("supcon", level="token", k=9), "the 9 tokens with the highest [CLS] attention"),
@@ -233,5 +221,5 @@ def test_the_equation_shows_what_the_notes_compute(loss: str, settings: dict[str
         (term("dscl", level="logits"), "the classifier's output; views: second dropout pass"),
     ],
 )
-def test_what_the_formula_does_not_say_is_said_in_words(made: TermConfig, words: str) -> None:
-    assert term_words(made) == words
+def test_what_the_formula_does_not_say_is_said_in_words(found: TermConfig, words: str) -> None:
+    assert term_words(found) == words

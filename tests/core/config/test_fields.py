@@ -19,20 +19,8 @@ from tests.cases import each
 
 # Identifiers, containers, and fields set by the app. Users set none of them in a form.
 UNTITLED = {"version", "phases", "task", "encoder", "probe", "checkpoint", "knob_turns", "path", "content_hash"}
-UNTITLED |= {
-    "changes",
-    "run",
-    "reading",
-    "trainable",
-    "objective",
-    "optimiser",
-    "every_steps",
-    "snapshot_steps",
-    "step",
-    "value",
-    "name",
-}
-UNTITLED |= {"resources", "terms", "combine", "loss", "weight", "views", "view", "id"}
+UNTITLED |= {"changes", "run", "reading", "trainable", "objective", "optimiser", "every_steps", "snapshot_steps"}
+UNTITLED |= {"step", "value", "name", "resources", "terms", "combine", "loss", "weight", "views", "view", "id"}
 
 
 class Toy(Section):

@@ -6,7 +6,6 @@ from typing import Any
 
 from core.config import RunConfig, parse_config
 from core.config.run import is_path, named_models, translation_models, without_folders
-from tests.cases import each
 
 THERE, BACK = "/home/somebody/models/there", "C:\\models\\back"
 
@@ -14,40 +13,25 @@ THERE, BACK = "/home/somebody/models/there", "C:\\models\\back"
 def of_views(*, back_translation: float | None = None) -> RunConfig:
     """Return a run of two phases, the first with two back-translated views."""
     views = [{"view": "back_translation", "forward": THERE, "backward": BACK}, {"view": "back_translation"}]
-    terms = [{"loss": "supcon", "views": views}]
-    return parse_config(
-        {
-            "task": {
-                "id": "file",
-                "path": "/home/somebody/films.csv",
-                "test_path": "D:\\data\\test.csv",
-                "translators": ["hub/there", "./back"],
-                "back_translation": back_translation,
-            },
-            "encoder": {"id": "~/models/bert"},
-            "phases": [{"steps": 2, "objective": {"terms": terms}}, {"steps": 3}],
-        }
-    )
+    phases = [{"steps": 2, "objective": {"terms": [{"loss": "supcon", "views": views}]}}, {"steps": 3}]
+    task: dict[str, Any] = {"id": "file", "path": "/home/somebody/films.csv", "test_path": "D:\\data\\test.csv"}
+    task |= {"translators": ["hub/there", "./back"], "back_translation": back_translation}
+    return parse_config({"task": task, "encoder": {"id": "~/models/bert"}, "phases": phases})
 
 
-@each(
-    ("name", "path"),
-    [
-        ("all-MiniLM-L6-v2", False),
-        ("bert-base-uncased", False),
-        ("Helsinki-NLP/opus-mt-en-de", False),
-        ("/models/bert", True),
-        ("~/bert", True),
-        ("./bert", True),
-        (".bert", True),
-        ("hub/../bert", True),
-        ("models/english/bert", True),
-        ("models\\bert", True),
-        ("C:bert", True),
-    ],
-)
-def test_a_path_is_told_from_a_name_of_the_hub(name: str, path: bool) -> None:
-    assert is_path(name) is path
+def test_a_path_is_told_from_a_name_of_the_hub() -> None:
+    names = ["all-MiniLM-L6-v2", "bert-base-uncased", "Helsinki-NLP/opus-mt-en-de"]
+    paths = [
+        "/models/bert",
+        "~/bert",
+        "./bert",
+        ".bert",
+        "hub/../bert",
+        "models/english/bert",
+        "models\\bert",
+        "C:bert",
+    ]
+    assert [name for name in (*names, *paths) if is_path(name)] == paths
 
 
 def test_everything_that_is_named_leaves_by_its_name_alone() -> None:
@@ -69,20 +53,9 @@ def test_the_rest_stays() -> None:
     assert parse_config(without_folders(of_views()).model_dump(mode="json")) == without_folders(of_views())
 
 
-@each(
-    ("given", "models"),
-    [
-        ({}, [THERE, BACK, "Helsinki-NLP/opus-mt-en-de", "Helsinki-NLP/opus-mt-de-en"]),
-        (
-            {"back_translation": 0.7},
-            ["hub/there", "./back", THERE, BACK, "Helsinki-NLP/opus-mt-en-de", "Helsinki-NLP/opus-mt-de-en"],
-        ),
-    ],
-)
-def test_a_run_loads_the_models_that_it_translates_with(given: dict[str, Any], models: list[str]) -> None:
-    assert translation_models(of_views(**given)) == models
-
-
-def test_models_that_are_not_loaded_are_named_too() -> None:
+def test_a_run_loads_the_models_that_it_translates_with_and_names_all() -> None:
+    of_the_views = [THERE, BACK, "Helsinki-NLP/opus-mt-en-de", "Helsinki-NLP/opus-mt-de-en"]
+    assert translation_models(of_views()) == of_the_views
+    assert translation_models(of_views(back_translation=0.7)) == ["hub/there", "./back", *of_the_views]
     assert translation_models(parse_config({})) == []
     assert named_models(of_views())[:3] == ["~/models/bert", "hub/there", "./back"]

@@ -8,41 +8,23 @@ from typing import Any
 import pytest
 
 from core.catalogue.losses import LOSSES
-from core.config.fields import build
-from core.config.objective import Knob, ObjectiveConfig, TermConfig
+from core.config.objective import Knob, ObjectiveConfig
 from core.errors import ConfigError
 from tests.cases import each
-
-DROPOUT = [{"view": "dropout"}]
-
-
-def views(*names: str) -> list[dict[str, str]]:
-    return [{"view": name} for name in names]
+from tests.core.config.made import CE, DROPOUT, SCL, objective, term, views
 
 
-def objective(*terms: dict[str, Any], combine: str = "additive") -> ObjectiveConfig:
-    return build(ObjectiveConfig, {"terms": list(terms), "combine": combine})
+@each("loss", LOSSES)
+def test_absent_settings_stand_at_the_defaults_of_the_loss(loss: str) -> None:
+    found = term(loss, views=DROPOUT if LOSSES[loss].views[0] == 2 else [])
+    assert found.parameters == {p.name: p.default for p in LOSSES[loss].parameters}
+    assert (found.weight, found.level, found.layers, found.original) == (1.0, "sentence", "last", True)
 
 
-def term(loss: str, **fields: Any) -> TermConfig:
-    return build(TermConfig, {"loss": loss, **fields})
-
-
-CE, SCL = {"loss": "cross_entropy"}, {"loss": "supcon"}
-
-
-class TestTerms:
-    @each("loss", LOSSES)
-    def test_absent_settings_stand_at_the_defaults_of_the_loss(self, loss: str) -> None:
-        needs = DROPOUT if LOSSES[loss].views[0] == 2 else []
-        found = term(loss, views=needs)
-        assert found.parameters == {p.name: p.default for p in LOSSES[loss].parameters}
-        assert found.weight == 1.0
-        assert (found.level, found.layers, found.original) == ("sentence", "last", True)
-
-    def test_terms_of_one_loss_are_numbered(self) -> None:
-        made = objective(CE, SCL, SCL, {"loss": "rdrop", "views": DROPOUT}, SCL)
-        assert made.keys == ("cross_entropy", "supcon", "supcon_2", "rdrop", "supcon_3")
+def test_terms_of_one_loss_are_numbered_and_a_formula_has_the_classifier_first() -> None:
+    made = objective(SCL, CE, SCL, {"loss": "rdrop", "views": DROPOUT}, SCL)
+    assert made.keys == ("supcon", "cross_entropy", "supcon_2", "rdrop", "supcon_3")
+    assert [key for key, _ in made.formula_terms] == ["cross_entropy", "rdrop", "supcon", "supcon_2", "supcon_3"]
 
 
 IMPOSSIBLE = [
@@ -238,10 +220,14 @@ class TestKnobs:
         with pytest.raises(ConfigError, match="no such knob"):
             made.value_of("lambda")
 
-    def test_lambda_has_a_value_also_where_the_other_weight_was_turned(self) -> None:
-        made = objective(SCL | {"weight": 0.2}, CE).with_knob("cross_entropy.weight", 0.5)
-        assert "lambda" not in made.knobs
-        assert made.value_of("lambda") == 0.2
+    def test_the_weight_beside_lambda_can_be_turned_away_from_one_and_back(self) -> None:
+        made = objective(SCL | {"weight": 0.2}, CE)
+        assert {"lambda", "cross_entropy.weight"} <= made.knobs.keys()
+        away = made.with_knob("cross_entropy.weight", 0.5)
+        assert {"supcon.weight", "cross_entropy.weight"} <= away.knobs.keys()
+        assert "lambda" not in away.knobs
+        assert away.value_of("lambda") == 0.2
+        assert away.with_knob("cross_entropy.weight", 1.0) == made
 
     def test_every_knob_turns_its_own_setting(self) -> None:
         made = objective(CE, SCL, SCL)
@@ -249,26 +235,13 @@ class TestKnobs:
         assert made.with_knob("supcon.weight", 0.1) == objective(CE, SCL | {"weight": 0.1}, SCL)
 
 
-def test_a_formula_has_the_classifier_first_wherever_its_term_stands() -> None:
-    assert [key for key, _ in objective(SCL, CE, SCL).formula_terms] == ["cross_entropy", "supcon", "supcon_2"]
-
-
-def test_the_weight_beside_lambda_can_be_turned_away_from_one_and_back() -> None:
-    made = objective(SCL | {"weight": 0.2}, CE)
-    assert {"lambda", "cross_entropy.weight"} <= made.knobs.keys()
-    away = made.with_knob("cross_entropy.weight", 0.5)
-    assert {"supcon.weight", "cross_entropy.weight"} <= away.knobs.keys()
-    assert away.with_knob("cross_entropy.weight", 1.0) == made
-
-
 class TestLambda:
     @each("weight", [0.0, 0.1, 0.5, 0.9, 1.0])
     def test_convex_weights_sum_to_one(self, weight: float) -> None:
-        objective = ObjectiveConfig().with_knob("lambda", weight).with_knob("temperature", 0.2)
-        assert [t.loss for t in objective.terms] == ["supcon", "cross_entropy"]
-        assert [t.weight for t in objective.terms] == [weight, pytest.approx(1 - weight, abs=1e-12)]
-        assert objective.weight == weight
-        assert objective.temperature == 0.2
+        made = ObjectiveConfig().with_knob("lambda", weight).with_knob("temperature", 0.2)
+        assert [t.loss for t in made.terms] == ["supcon", "cross_entropy"]
+        assert [t.weight for t in made.terms] == [weight, pytest.approx(1 - weight, abs=1e-12)]
+        assert (made.weight, made.temperature) == (weight, 0.2)
 
     @each(("weight", "combine"), [(-0.1, "convex"), (1.1, "convex"), (math.nan, "convex"), (1001, "additive")])
     def test_a_bad_weight_is_named(self, weight: float, combine: Any) -> None:
@@ -293,11 +266,8 @@ class TestTurned:
         made = objective(CE | {"weight": 0.5}, SCL | {"weight": 0.5})
         turned = made.with_knob("cross_entropy.weight", 1.0).with_knob("supcon.weight", 0.2)
         assert [t.weight for t in turned.terms] == [1.0, 0.2]
-        smoothed = objective(CE | {"label_smoothing": 0.1})
-        assert (
-            smoothed.with_knob("cross_entropy.label_smoothing", 0.0).with_knob("cross_entropy.label_smoothing", 0.1)
-            == smoothed
-        )
+        name, smoothed = "cross_entropy.label_smoothing", objective(CE | {"label_smoothing": 0.1})
+        assert smoothed.with_knob(name, 0.0).with_knob(name, 0.1) == smoothed
 
     def test_a_turn_into_an_impossible_mix_is_refused(self) -> None:
         with pytest.raises(ConfigError, match="supports no margin"):
@@ -311,10 +281,9 @@ class TestTurned:
     [(16, 0, 5), (200, 0, 30), (3, 0, 2), (16, 5, 10), (90, 5, 30), (900, 5, 90), (16, 20, 40)],
 )
 def test_a_k_that_was_left_open_follows_the_texts(tokens: float, clusters: int, k: int) -> None:
-    term = {"loss": "supcon", "level": "token", "k": "auto", "clusters": clusters}
-    objective = build(ObjectiveConfig, {"terms": [term]})
-    assert objective.counts_tokens
-    made = objective.with_tokens(tokens)
+    left_open = objective(SCL | {"level": "token", "k": "auto", "clusters": clusters})
+    assert left_open.counts_tokens
+    made = left_open.with_tokens(tokens)
     assert made.terms[0].parameters["k"] == k
     assert not made.counts_tokens
     assert made.with_tokens(1) == made

@@ -12,13 +12,7 @@ from core.config.plan import TRIPLET, LogitsOf, Pass, Plan, TermPlan, VectorOf, 
 from core.config.presets import PRESETS
 from core.errors import ConfigError
 from tests.cases import each
-
-CE: dict[str, Any] = {"loss": "cross_entropy"}
-DROPOUT = [{"view": "dropout"}]
-
-
-def views(*names: str) -> list[dict[str, str]]:
-    return [{"view": name} for name in names]
+from tests.core.config.made import CE, DROPOUT, objective, views
 
 
 def scl(**fields: Any) -> dict[str, Any]:
@@ -34,7 +28,10 @@ def simcse(**fields: Any) -> dict[str, Any]:
 
 
 def plan(*terms: dict[str, Any], blocks: int = 6) -> Plan:
-    return plan_phase(build(ObjectiveConfig, {"terms": list(terms), "combine": "additive"}), blocks)
+    return plan_phase(objective(*terms), blocks)
+
+
+SUPERVISED = {"loss": "simcse_supervised"}
 
 
 def only(made: Plan) -> TermPlan:
@@ -91,10 +88,7 @@ class TestOneTerm:
     def test_one_loss_per_layer_is_a_group_each(self) -> None:
         made = plan(scl(layers=[2, 4], views=DROPOUT))
         assert made.layers == (2, 4)
-        assert only(made).groups == (
-            (VectorOf(0, 2), VectorOf(1, 2)),
-            (VectorOf(0, 4), VectorOf(1, 4)),
-        )
+        assert only(made).groups == tuple((VectorOf(0, layer), VectorOf(1, layer)) for layer in (2, 4))
         assert only(made).views == 2
 
     def test_tokens_are_tapped_and_not_pooled(self) -> None:
@@ -126,7 +120,7 @@ class TestOneTerm:
         assert [p.draw for p in plan(simcse(original=False, views=other)).passes] == [0, 0]
 
     def test_triplets_are_three_passes_over_sources_of_their_own(self) -> None:
-        made = plan({"loss": "simcse_supervised", "layers": [3, 6]})
+        made = plan(SUPERVISED | {"layers": [3, 6]})
         assert made.passes == tuple(Pass(side) for side in TRIPLET)
         assert only(made).groups == tuple(tuple(VectorOf(n, layer) for n in range(3)) for layer in (3, 6))
         assert made.reads_triplets
@@ -153,12 +147,8 @@ class TestSharing:
         assert len(masks(0.1, 0.2)) == 4
 
     def test_other_settings_of_a_view_are_another_pass(self) -> None:
-        made = plan(
-            simcse(views=[{"view": "eda", "rate": 0.1}]),
-            simcse(views=[{"view": "eda", "rate": 0.2}]),
-            simcse(views=[{"view": "eda"}]),
-        )
-        assert len(made.passes) == 3
+        given = [{"view": "eda", "rate": 0.1}, {"view": "eda", "rate": 0.2}, {"view": "eda"}]  # 0.1 is the default
+        assert len(plan(*(simcse(views=[view]) for view in given)).passes) == 3
 
     def test_a_layer_is_tapped_at_the_largest_k(self) -> None:
         made = plan(
@@ -181,14 +171,7 @@ class TestWeightZero:
 
     @each(
         "term",
-        [
-            simcse(),
-            scl(layers=[3]),
-            scl(level="token"),
-            scl(views=views("eda")),
-            scl(queue=64),
-            {"loss": "simcse_supervised"},
-        ],
+        [simcse(), scl(layers=[3]), scl(level="token"), scl(views=views("eda")), scl(queue=64), SUPERVISED],
     )
     def test_it_is_left_out_where_it_would_cost_something(self, term: dict[str, Any]) -> None:
         made = plan(CE, term | OFF)
@@ -213,8 +196,8 @@ class TestReadings:
             ([simcse(views=views("adversarial"))], 4),
             ([scl(queue=64)], 2),
             ([scl(queue=64), scl(queue=32)], 3),
-            ([{"loss": "simcse_supervised"}], 3),
-            ([CE, {"loss": "simcse_supervised"}], 4),
+            ([SUPERVISED], 3),
+            ([CE, SUPERVISED], 4),
         ],
     )
     def test_every_reading_of_the_encoder_counts(self, terms: list[dict[str, Any]], readings: int) -> None:
@@ -243,7 +226,7 @@ class TestRelativeLayers:
         [
             (scl(layers=[2, 12]), "supcon.layers"),
             (scl(level="token", layers=[12]), "supcon.layers"),
-            ({"loss": "simcse_supervised", "layers": [12]}, "simcse_supervised.layers"),
+            (SUPERVISED | {"layers": [12]}, "simcse_supervised.layers"),
             (scl(views=[{"view": "layers", "layers": [1, 12]}]), "supcon.views.layers"),
         ],
     )
@@ -277,7 +260,6 @@ class TestRelativeLayers:
 def test_no_preset_computes_more_than_its_paper(
     name: str, passes: int, layers: tuple[int, ...], tokens: tuple[tuple[int, int], ...]
 ) -> None:
-    made = plan_phase(
-        build(ObjectiveConfig, PRESETS[name].objectives[0]).with_tokens(270), 6
-    )  # with texts of the same length
+    found = build(ObjectiveConfig, PRESETS[name].objectives[0])
+    made = plan_phase(found.with_tokens(270), 6)  # with texts of the same length
     assert (len(made.passes), made.layers, made.tokens) == (passes, layers, tokens)

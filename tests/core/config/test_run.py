@@ -25,6 +25,7 @@ from core.errors import SHOWN_CHARS, ConfigError
 from core.messages import Message
 from core.parameters import Parameter
 from tests.cases import each
+from tests.core.config.made import CE, SCL, turned
 
 FULL: dict[str, Any] = {
     "version": 2,
@@ -262,10 +263,7 @@ def check_refusal(given: dict[str, Any], field: str, value: object) -> None:
     assert len(message) < 300
 
 
-@each(
-    "given",
-    ["", "{", "[]", "null", "3", b"\xff\xfe", "[" * 100_000, None, 3, ["phases"]],
-)
+@each("given", ["", "{", "[]", "null", "3", b"\xff\xfe", "[" * 100_000, None, 3, ["phases"]])
 def test_what_is_no_json_object_is_refused_in_one_sentence(given: Any) -> None:
     with pytest.raises(ConfigError, match=r"^config = .* cannot be used: .*give a config as exported"):
         parse_config(given)
@@ -317,9 +315,7 @@ class TestPhases:
         assert RunConfig().phase_at(7) == 0
 
     def test_a_turn_is_checked_against_the_phase_of_its_step(self) -> None:
-        config = parse_config(
-            {"phases": [{"steps": 5}, {"steps": 3, "objective": {"terms": [{"loss": "cross_entropy"}]}}]}
-        )
+        config = parse_config({"phases": [{"steps": 5}, {"steps": 3, "objective": {"terms": [CE]}}]})
         check_turn(config, 5, "lambda", 0.5)
         with pytest.raises(ConfigError, match="knob = 'lambda' cannot be used"):
             check_turn(config, 6, "lambda", 0.5)
@@ -333,19 +329,13 @@ class TestPhases:
 class TestTurnsTogether:
     """Turns that are valid alone, but not in the order in which the run applies them."""
 
-    WEIGHTS = terms({"loss": "cross_entropy", "weight": 0.5}, {"loss": "supcon", "weight": 0.5}, combine="additive")
-
-    @staticmethod
-    def turns(*given: tuple[int, str, float]) -> dict[str, Any]:
-        return {"knob_turns": [{"step": s, "name": name, "value": value} for s, name, value in given]}
-
     def test_all_weights_cannot_be_turned_to_0(self) -> None:
+        weights = terms(CE | {"weight": 0.5}, SCL | {"weight": 0.5}, combine="additive")
         first, second = (3, "supcon.weight", 0.0), (4, "cross_entropy.weight", 0.0)
-        config = parse_config(self.WEIGHTS | self.turns(first))
+        config = turned(first, **weights)
         for both in ((first, second), (second, first)):
             with pytest.raises(ConfigError, match="all weights 0"):
-                parse_config(self.WEIGHTS | self.turns(*both))
-        with pytest.raises(ConfigError, match="all weights 0"):
-            check_turn(config, 4, "cross_entropy.weight", 0.0)
-        with pytest.raises(ConfigError, match="all weights 0"):  # the recorded turn comes after it
-            check_turn(config, 2, "cross_entropy.weight", 0.0)
+                turned(*both, **weights)
+        for step in (4, 2):  # after step 2, the recorded turn follows
+            with pytest.raises(ConfigError, match="all weights 0"):
+                check_turn(config, step, "cross_entropy.weight", 0.0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -20,28 +21,19 @@ from core.config.plan import (
 )
 from core.errors import ConfigError
 from tests.cases import each
+from tests.core.config import made
+from tests.core.config.made import DROPOUT, Turn
 
 
-def factors(steps: int, warmup: float) -> list[float]:
-    return [learning_rate_factor(step, steps, warmup) for step in range(1, steps + 1)]
-
-
-@each("warmup", [0.0, 0.1, 0.5, 1.0])
+@each("warmup", [0.0, 0.1, 0.2, 0.5, 1.0])
 @each("steps", [1, 2, 7, 100])
-def test_the_rate_rises_then_falls_and_is_never_zero(steps: int, warmup: float) -> None:
-    rates = factors(steps, warmup)
+def test_the_rate_rises_to_1_and_falls_in_straight_lines_and_is_never_zero(steps: int, warmup: float) -> None:
     peak = round(steps * warmup)
-    assert all(0 < rate <= 1 for rate in rates)
-    assert rates[:peak] == sorted(rates[:peak])
-    assert rates[peak:] == sorted(rates[peak:], reverse=True)
-    if peak:
-        assert rates[peak - 1] == 1.0
-
-
-def test_both_slopes_are_straight() -> None:
-    rates = factors(100, 0.2)
-    assert rates[:20] == pytest.approx([i / 20 for i in range(1, 21)])
-    assert rates[20:] == pytest.approx([i / 81 for i in range(80, 0, -1)])
+    rising = [i / peak for i in range(1, peak + 1)]
+    falling = [i / (steps - peak + 1) for i in range(steps - peak, 0, -1)]
+    rates = [learning_rate_factor(step, steps, warmup) for step in range(1, steps + 1)]
+    assert rates == pytest.approx([*rising, *falling])
+    assert min(rates) > 0
 
 
 @each("steps", [1, 2, 10, 23, 120, 5_000, 1_000_000])
@@ -70,12 +62,14 @@ def test_wanted_frames_are_those_that_the_run_reaches(wanted: tuple[int, ...], e
 
 
 MIX = {"terms": [{"loss": "supcon", "weight": 0.9, "temperature": 0.3}, {"loss": "cross_entropy", "weight": 0.1}]}
-CONTRAST = {"terms": [{"loss": "simcse", "temperature": 0.05, "views": [{"view": "dropout"}]}]}
+CONTRAST = {"terms": [{"loss": "simcse", "temperature": 0.05, "views": DROPOUT}]}
 
 
-def turned(*turns: tuple[int, str, float], phases: list[dict[str, Any]] | None = None) -> RunConfig:
-    made = [{"step": step, "name": name, "value": value} for step, name, value in turns]
-    return parse_config({"phases": phases or [{"objective": MIX, "steps": 10}], "knob_turns": made})
+TWO = [{"objective": CONTRAST, "steps": 5}, {"objective": MIX, "steps": 5}]
+
+
+def turned(*turns: Turn, phases: Sequence[Any] = ({"objective": MIX, "steps": 10},)) -> RunConfig:
+    return made.turned(*turns, phases=phases)
 
 
 def taus(config: RunConfig, steps: int) -> list[float | None]:
@@ -95,8 +89,7 @@ def test_the_rate_is_a_factor_and_leaves_the_objective() -> None:
 
 @each("step", [1, 3, 4, 8, 9, 100])
 def test_a_turn_holds_until_its_phase_ends(step: int) -> None:
-    phases = [{"objective": CONTRAST, "steps": 5}, {"objective": MIX, "steps": 5}]
-    config = turned((3, "temperature", 0.1), (4, "learning_rate", 2.0), (8, "temperature", 0.9), phases=phases)
+    config = turned((3, "temperature", 0.1), (4, "learning_rate", 2.0), (8, "temperature", 0.9), phases=TWO)
     first = step <= 5
     tau = (0.1 if step >= 3 else 0.05) if first else (0.9 if step >= 8 else 0.3)
     at = objective_at(config, step)
@@ -108,9 +101,6 @@ def test_a_draft_of_one_phase_needs_no_steps_and_one_of_two_does() -> None:
     assert taus(turned((2, "temperature", 0.1), phases=[{"objective": MIX}]), 2) == [0.3, 0.3, 0.1]
     with pytest.raises(ConfigError, match="steps"):
         objective_at(turned(phases=[{"objective": CONTRAST}, {"objective": MIX}]), 1)
-
-
-TWO = [{"objective": CONTRAST, "steps": 5}, {"objective": MIX, "steps": 5}]
 
 
 @each(

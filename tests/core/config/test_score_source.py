@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from core.config import RunConfig, parse_config
-from core.config.fields import build
+from core.config import RunConfig
 from core.config.objective import ObjectiveConfig
 from core.config.score_source import (
     classifier_learned,
@@ -19,29 +19,19 @@ from core.config.score_source import (
 )
 from core.events import Evaluation
 from tests.cases import each
-
-CE = {"loss": "cross_entropy"}
-SCL = {"loss": "supcon"}
+from tests.core.config.made import CE, DROPOUT, SCL, Turn, objective, turned
 
 
-def one_phase(*terms: dict[str, Any], turns: tuple[tuple[int, str, float], ...] = ()) -> RunConfig:
-    return run([{"objective": {"terms": list(terms), "combine": "additive"}, "steps": 10}], turns)
+def one_phase(*terms: dict[str, Any], turns: Sequence[Turn] = ()) -> RunConfig:
+    return turned(*turns, phases=[{"objective": {"terms": terms, "combine": "additive"}, "steps": 10}])
 
 
-def run(phases: list[dict[str, Any]], turns: tuple[tuple[int, str, float], ...] = ()) -> RunConfig:
-    made = [{"step": step, "name": name, "value": value} for step, name, value in turns]
-    return parse_config({"phases": phases, "knob_turns": made})
+def mixed(weight: float, turns: Sequence[Turn] = ()) -> RunConfig:
+    mix = ObjectiveConfig().with_knob("lambda", weight).model_dump(mode="json")
+    return turned(*turns, phases=[{"objective": mix, "steps": 10}])
 
 
-def mixed(weight: float, turns: tuple[tuple[int, str, float], ...] = ()) -> RunConfig:
-    objective = ObjectiveConfig().with_knob("lambda", weight)
-    return run([{"objective": objective.model_dump(mode="json"), "steps": 10}], turns)
-
-
-TWO = [
-    {"objective": {"terms": [SCL], "combine": "additive"}, "steps": 4},
-    {"objective": {"terms": [CE], "combine": "additive"}, "steps": 6},
-]
+TWO = turned(phases=[{"objective": {"terms": [SCL]}, "steps": 4}, {"objective": {"terms": [CE]}, "steps": 6}])
 
 
 @each(
@@ -60,7 +50,7 @@ TWO = [
         (one_phase(SCL, CE | {"weight": 0.0}), None),
         (one_phase(SCL, CE | {"weight": 0.0}, turns=((7, "cross_entropy.weight", 0.2),)), 7),
         (one_phase({"loss": "rdrop", "views": [{"view": "head_dropout"}]}), 1),
-        (run(TWO), 5),
+        (TWO, 5),
     ],
 )
 def test_the_first_step_that_trains_the_classifier(config: RunConfig, first: int | None) -> None:
@@ -71,20 +61,23 @@ def test_the_first_step_that_trains_the_classifier(config: RunConfig, first: int
 
 @each("loss", ["supcon", "simcse"])
 def test_contrast_of_logits_moves_the_classifier_and_teaches_it_no_classes(loss: str) -> None:
-    term = {"loss": loss, "level": "logits", "views": [{"view": "dropout"}]}
-    objective = build(ObjectiveConfig, {"terms": [term], "combine": "additive"})
-    assert objective.classifies
-    assert not objective.trains_classifier
+    found = objective({"loss": loss, "level": "logits", "views": DROPOUT})
+    assert (found.classifies, found.trains_classifier) == (True, False)
+
+
+def score(step: int, accuracy: float = 0.5, split: str = "validation", rows: int | None = None) -> Evaluation:
+    values = {"accuracy": accuracy, "accuracy_low": accuracy - 0.05, "accuracy_high": accuracy + 0.05}
+    return Evaluation(step, split, values | ({} if rows is None else {"train_rows": float(rows)}))
 
 
 def frame(step: int, rows: int | None = None) -> Evaluation:
-    return Evaluation(step, "validation", {"accuracy": 0.5} | ({} if rows is None else {"train_rows": float(rows)}))
+    return score(step, rows=rows)
 
 
 def test_an_evaluation_says_itself_when_a_probe_was_scored() -> None:
     evaluations = [frame(0, 200), frame(4, 200), frame(5), Evaluation(10, "test", {"accuracy": 0.9})]
-    assert scorers(run(TWO), evaluations) == ["linear probe", "linear probe", "classifier", "classifier"]
-    assert scored_evaluations(run(TWO), evaluations) == evaluations
+    assert scorers(TWO, evaluations) == ["linear probe", "linear probe", "classifier", "classifier"]
+    assert scored_evaluations(TWO, evaluations) == evaluations
 
 
 def test_scores_of_a_random_classifier_mean_nothing() -> None:
@@ -93,7 +86,7 @@ def test_scores_of_a_random_classifier_mean_nothing() -> None:
     old = [frame(0), baseline, frame(4), frame(5), Evaluation(10, "test", {"accuracy": 0.5})]
     assert scorers(mixed(1.0), old) == [None, "linear probe", None, None, None]
     assert scored_evaluations(mixed(1.0), old) == [baseline]
-    assert scored_evaluations(run(TWO), old) == [baseline, *old[3:]]
+    assert scored_evaluations(TWO, old) == [baseline, *old[3:]]
     assert scored_evaluations(mixed(0.5), old) == old
 
 
@@ -104,21 +97,16 @@ def test_the_note_before_launch_names_the_source_of_scores() -> None:
     assert note.endswith("Set λ below 1 to train the classifier.")
     assert not str(classifier_note(mixed(1.0), over=True)).endswith("train the classifier.")
     assert "With contrastive terms alone" in str(classifier_note(one_phase(SCL)))
-    assert "is trained from step 5" in str(classifier_note(run(TWO)))
+    assert "is trained from step 5" in str(classifier_note(TWO))
     assert "is trained from step 6" in str(classifier_note(mixed(1.0, ((6, "lambda", 0.5),))))
 
 
 def test_whose_predictions_the_frames_hold() -> None:
     assert predictions_note(mixed(0.9), [frame(0), frame(10)]) is None
     assert "linear probe, fitted on 200" in str(predictions_note(mixed(1.0), [frame(0, 200), frame(10, 200)]))
-    assert "Before step 5" in str(predictions_note(run(TWO), [frame(0, 90), frame(4, 90), frame(10)]))
+    assert "Before step 5" in str(predictions_note(TWO, [frame(0, 90), frame(4, 90), frame(10)]))
     assert "mean nothing" in str(predictions_note(mixed(1.0), [frame(0), frame(10)]))
-    assert "Before step 5" in str(predictions_note(run(TWO), [frame(0), frame(10)]))
-
-
-def score(step: int, accuracy: float, split: str = "validation", rows: int | None = None) -> Evaluation:
-    values = {"accuracy": accuracy, "accuracy_low": accuracy - 0.05, "accuracy_high": accuracy + 0.05}
-    return Evaluation(step, split, values | ({} if rows is None else {"train_rows": float(rows)}))
+    assert "Before step 5" in str(predictions_note(TWO, [frame(0), frame(10)]))
 
 
 @each(

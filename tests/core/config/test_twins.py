@@ -12,6 +12,7 @@ from core.config.compare import config_differences
 from core.config.edit import NAME_LENGTH, twin, twin_name
 from core.errors import ConfigError
 from tests.cases import each
+from tests.core.config.made import CE, DROPOUT, SCL, turned, views
 
 TAU = "phases.0.objective.terms.supcon.temperature"
 LAMBDA = "phases.0.objective.lambda"
@@ -92,44 +93,29 @@ def test_the_original_is_left_alone_and_named_by_itself(original: RunConfig) -> 
     assert original.to_json() == before
 
 
-class TestTwoPhases:
-    BOTH = parse_config(
-        {"phases": [{"steps": 10}, {"steps": 5, "objective": {"terms": [{"loss": "cross_entropy"}]}}], "seed": 1}
-    )
-
-    def test_each_has_its_own(self) -> None:
-        assert diff(self.BOTH, twin(self.BOTH, "phases.1.optimiser.learning_rate", 1e-4)) == {
-            "Phase 2: Learning rate": ("The default", "1e-04")
-        }
-        assert diff(self.BOTH, twin(self.BOTH, LAMBDA, 0.5)) == {"Phase 1: Weight λ": ("0.9", "0.5")}
+TWO = parse_config({"phases": [{"steps": 10}, {"steps": 5, "objective": {"terms": [CE]}}]})
 
 
-class TestParts:
-    def test_a_view_by_its_key(self) -> None:
-        terms = [
-            {"loss": "supcon", "weight": 0.9, "views": [{"view": "eda"}]},
-            {"loss": "cross_entropy", "weight": 0.1},
-        ]
-        eda = parse_config({"phases": [{"objective": {"terms": terms}}]})
-        changed = twin(eda, "phases.0.objective.terms.supcon.views.eda.rate", 0.4)
-        assert diff(eda, changed) == {"Rate r of easy data augmentation for SCL": ("0.1", "0.4")}
+def test_each_of_two_phases_has_its_own() -> None:
+    changed = twin(TWO, "phases.1.optimiser.learning_rate", 1e-4)
+    assert diff(TWO, changed) == {"Phase 2: Learning rate": ("The default", "1e-04")}
+    assert diff(TWO, twin(TWO, LAMBDA, 0.5)) == {"Phase 1: Weight λ": ("0.9", "0.5")}
+
+
+def test_a_view_by_its_key() -> None:
+    eda = parse_config({"phases": [{"objective": {"terms": [SCL | {"views": views("eda")}]}}]})
+    changed = twin(eda, "phases.0.objective.terms.supcon.views.eda.rate", 0.4)
+    assert diff(eda, changed) == {"Rate r of easy data augmentation for SCL": ("0.1", "0.4")}
 
 
 class TestObjective:
-    TURNED = parse_config(
-        {
-            "knob_turns": [
-                {"step": 2, "name": "learning_rate", "value": 0.5},
-                {"step": 3, "name": "temperature", "value": 0.1},
-            ]
-        }
-    )
+    TURNED = turned((2, "learning_rate", 0.5), (3, "temperature", 0.1))
 
     @each(
         ("path", "left"),
         [
-            ("phases.0.objective.terms.supcon.temperature", ["learning_rate"]),
-            ("phases.0.objective.lambda", ["learning_rate", "temperature"]),
+            (TAU, ["learning_rate"]),
+            (LAMBDA, ["learning_rate", "temperature"]),
             ("phases.0.batch_size", ["learning_rate", "temperature"]),
         ],
     )
@@ -138,9 +124,8 @@ class TestObjective:
         assert [turn.name for turn in made.knob_turns] == left
 
     def test_turns_of_another_term_stay(self) -> None:
-        terms = [{"loss": "supcon"}, {"loss": "supcon"}]
-        turns = [{"step": 2, "name": f"{key}.temperature", "value": 0.1} for key in ("supcon", "supcon_2")]
-        both = parse_config({"phases": [{"objective": {"terms": terms, "combine": "additive"}}], "knob_turns": turns})
+        phases = [{"objective": {"terms": [SCL, SCL], "combine": "additive"}}]
+        both = turned(*((2, f"{key}.temperature", 0.1) for key in ("supcon", "supcon_2")), phases=phases)
         made = twin(both, "phases.0.objective.terms.supcon_2.temperature", 0.5)
         assert [turn.name for turn in made.knob_turns] == ["supcon.temperature"]
 
@@ -148,8 +133,7 @@ class TestObjective:
         assert [turn.name for turn in twin(self.TURNED, "phases.0.objective", "ce").knob_turns] == ["learning_rate"]
 
     def test_a_name_has_the_change_and_not_the_turns_that_both_make(self) -> None:
-        tau = "phases.0.objective.terms.supcon.temperature"
-        assert twin_name("R", self.TURNED, twin(self.TURNED, tau, 0.5)) == "R, τ 0.5 instead of 0.3"
+        assert twin_name("R", self.TURNED, twin(self.TURNED, TAU, 0.5)) == "R, τ 0.5 instead of 0.3"
 
     @each(("name", "message"), [("simcse", "two phases"), ("nonsense", "choose one of")])
     def test_what_is_no_objective(self, original: RunConfig, name: str, message: str) -> None:
@@ -191,13 +175,12 @@ class TestName:
         assert twin_name("Run 7", original, twin(original, path, value)) == name
 
     def test_a_symbol_that_two_settings_have_keeps_its_owner(self) -> None:
-        terms = [{"loss": "supcon"}, {"loss": "simcse", "views": [{"view": "dropout"}]}]
+        terms = [SCL, {"loss": "simcse", "views": DROPOUT}]
         both = parse_config({"phases": [{"objective": {"terms": terms, "combine": "additive"}}]})
         assert twin_name("R", both, twin(both, TAU, 0.1)) == "R, τ of SCL 0.1 instead of 0.3"
 
     def test_a_phase_is_named(self) -> None:
-        both = TestTwoPhases.BOTH
-        assert twin_name("R", both, twin(both, "phases.1.batch_size", 8)) == "R, phase 2: batch size 8 instead of 16"
+        assert twin_name("R", TWO, twin(TWO, "phases.1.batch_size", 8)) == "R, phase 2: batch size 8 instead of 16"
 
     @each("title", ["x" * 80, f"{HOSTILE} " * 9, "word " * 40, "\n a\tb "])
     @each(("path", "value"), [(TAU, 0.1), ("encoder.id", "y" * 300)])

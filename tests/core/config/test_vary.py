@@ -15,22 +15,14 @@ from core.config.presets import PRESETS
 from core.config.vary import TwinSetting, sweepable, twin_settings
 from core.errors import ConfigError
 from tests.cases import each
+from tests.core.config.made import CE, DROPOUT, SCL, objective
 
 RATE: dict[str, Any] = {"optimiser": {"learning_rate": 5e-5}}
-TWO = {"phases": [{"steps": 10} | RATE, {"steps": 5, "objective": {"terms": [{"loss": "cross_entropy"}]}} | RATE]}
-ADDITIVE: dict[str, Any] = {
-    "combine": "additive",
-    "terms": [
-        {"loss": "supcon", "weight": 0.5},
-        {"loss": "simcse", "weight": 0.0, "views": [{"view": "dropout"}]},
-        {"loss": "cross_entropy", "weight": 1.0},
-    ],
-}
+ALONE = {"objective": {"terms": [CE]}}
+TWO = {"phases": [{"steps": 10} | RATE, {"steps": 5} | ALONE | RATE]}
+ADDITIVE = objective(SCL | {"weight": 0.5}, {"loss": "simcse", "weight": 0.0, "views": DROPOUT}, CE)
 SMALLEST = ObjectiveConfig().with_knob("lambda", 0.0).with_knob("temperature", 0.001)
-LARGEST = {
-    "combine": "additive",
-    "terms": [{"loss": "supcon", "weight": 1000.0, "temperature": 100.0}, {"loss": "cross_entropy"}],
-}
+LARGEST = objective(SCL | {"weight": 1000.0, "temperature": 100.0}, CE)
 
 
 def offered(config: RunConfig) -> dict[str, TwinSetting]:
@@ -61,13 +53,11 @@ def test_the_default_run_offers_common_settings() -> None:
 CONFIGS = [
     *(parse_config({"phases": PRESETS[name].phases({"steps": 20})}) for name in PRESETS),
     parse_config(TWO),
-    parse_config({"phases": [{"objective": ADDITIVE}]}),
+    *(parse_config({"phases": [{"objective": one.model_dump()}]}) for one in (ADDITIVE, SMALLEST, LARGEST)),
     parse_config({"phases": [{"trainable": {"part": "lora"}}]}),
     parse_config({"phases": [{"trainable": {"part": "last_blocks", "blocks": 1, "reinitialised_blocks": 1}}]}),
-    parse_config({"phases": [{"batch_size": 1, "objective": {"terms": [{"loss": "cross_entropy"}]}}]}),
+    parse_config({"phases": [{"batch_size": 1} | ALONE]}),
     parse_config({"task": {"train_size": 20}}),
-    parse_config({"phases": [{"objective": SMALLEST.model_dump()}]}),
-    parse_config({"phases": [{"objective": LARGEST}]}),
     parse_config({"phases": [{"optimiser": {"learning_rate": 1.0}, "batch_size": 4096}]}),
 ]
 
@@ -109,27 +99,21 @@ def test_single_phase_twins_on_bundled_rows_can_run() -> None:
 
 
 def test_the_mix_is_offered_where_only_cross_entropy_is() -> None:
-    ce = parse_config({"phases": [{"objective": {"terms": [{"loss": "cross_entropy"}]}}]})
-    objective = offered(ce)["Objective"]
-    assert (objective.value, objective.text) == ("ce", "CE")
-    assert values(objective) == ["ce-scl"]
+    found = offered(parse_config({"phases": [ALONE]}))["Objective"]
+    assert (found.value, found.text, values(found)) == ("ce", "CE", ["ce-scl"])
 
 
 def test_a_preset_is_recognised_whatever_the_order_of_its_stored_parameters() -> None:
     [term] = parse_config({"phases": PRESETS["ce"].phases({"steps": 20})}).phases[0].objective.model_dump()["terms"]
     stored = parse_config({"phases": [{"objective": {"terms": [dict(reversed(term.items()))]}}]})
-    objective = next(one for one in twin_settings(stored) if one.path == "phases.0.objective")
-    assert (objective.value, [one.text for one in objective.suggestions]) == ("ce", ["CE + SCL"])
+    found = offered(stored)["Objective"]
+    assert (found.value, [one.text for one in found.suggestions]) == ("ce", ["CE + SCL"])
 
 
-def test_an_objective_that_is_no_preset_is_told_by_its_terms() -> None:
-    objective = offered(parse_config({"phases": [{"objective": ADDITIVE}]}))["Objective"]
-    assert (objective.value, objective.text) == (None, "CE + SCL + SimCSE")
-    assert values(objective) == ["ce"]
-
-
-def test_weights_that_nothing_binds() -> None:
-    found = offered(parse_config({"phases": [{"objective": ADDITIVE}]}))
+def test_an_objective_that_is_no_preset_has_the_names_of_its_terms_and_its_unbound_weights() -> None:
+    found = offered(parse_config({"phases": [{"objective": ADDITIVE.model_dump()}]}))
+    named = found["Objective"]
+    assert (named.value, named.text, values(named)) == (None, "CE + SCL + SimCSE", ["ce"])
     assert "Weight λ" not in found
     assert values(found["Weight of SCL"]) == [0.25, 1.0]
     assert values(found["Weight of SimCSE"]) == [0.2]
