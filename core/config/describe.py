@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -384,9 +383,6 @@ def part_label(trainable: TrainableConfig) -> str:
     return _("all weights") if trainable.part == "all" else _("classifier only")
 
 
-PLACE = re.compile(r"\{([a-z_]+)\}")
-
-
 def total_latex(objective: ObjectiveConfig) -> str:
     """Return the weighted sum in LaTeX, such as L = 0.10 CE + 0.90 SCL."""
     alone = len(objective.terms) == 1
@@ -407,14 +403,10 @@ def term_latex(term: TermConfig) -> list[str]:
     defaults = {parameter.name: parameter.default for parameter in entry.parameters}
     changed = [name for name in entry.latex_notes if settings[name] != defaults[name]]
     words = {name: entry.latex_words[name](settings[name]) for name in changed if name in entry.latex_words}
-    notes = [entry.latex_notes[name].replace("{words}", words.get(name, "")) for name in changed]
-
-    def filled(match: re.Match[str]) -> str:
-        return (
-            _format_formula_value(settings[match[1]]) if match[1] in settings else match[0]
-        )  # other braces belong to LaTeX
-
-    return [PLACE.sub(filled, line) for line in (equation, *notes)]
+    lines = [equation, *(entry.latex_notes[name].replace("{words}", words.get(name, "")) for name in changed)]
+    for name, value in settings.items():  # other braces belong to LaTeX
+        lines = [line.replace(f"{{{name}}}", _format_formula_value(value)) for line in lines]
+    return lines
 
 
 def term_words(term: TermConfig) -> str:

@@ -34,18 +34,14 @@ def settings_text(config: RunConfig) -> list[str]:
     Fields that identify the task or its file are left out. `from_settings` restores everything else.
     """
     given = _whole(config.model_dump(mode="json"))
-    texts = {
-        name: [
-            f"{path}={_text(value)}"
-            for path, value in _differences(given, _whole(json.loads(_base(name))))
-            if not path.startswith(NOT_LINKED)
-        ]
-        for name, entry in PRESETS.items()
-        if len(entry.objectives) == len(config.phases)
-    }
-    texts = {name: [*([] if name == DEFAULT_PRESET else [f"{NAMED_PRESET}{name}"]), *texts[name]] for name in texts}
+    texts = []
+    for name, entry in PRESETS.items():
+        if len(entry.objectives) == len(config.phases):
+            differing = _differences(given, _whole(json.loads(_base(name))))
+            kept = [f"{path}={_text(value)}" for path, value in differing if not path.startswith(NOT_LINKED)]
+            texts.append(kept if name == DEFAULT_PRESET else [f"{NAMED_PRESET}{name}", *kept])
     # Compare the length of the text: a single setting, the list of terms, can replace a whole preset.
-    return min(texts.values(), key=lambda settings: sum(map(len, settings)))
+    return min(texts, key=lambda settings: sum(map(len, settings)))
 
 
 def from_settings(texts: Sequence[str]) -> RunConfig:
