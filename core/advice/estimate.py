@@ -132,11 +132,6 @@ def mean_tokens(texts: Sequence[str], max_length: int) -> float:
     return mean(min(max_length, count) for count in estimated_tokens(texts, SAMPLED_TEXTS))
 
 
-def cut_share(texts: Sequence[str], max_length: int) -> float:
-    """Estimate the share of texts that are longer than `max_length`, from their characters."""
-    return mean(count > max_length for count in estimated_tokens(texts, SAMPLED_TEXTS))
-
-
 def estimated_tokens(texts: Sequence[str], sample: int) -> list[float]:
     """Estimate the tokens of each of up to `sample` texts, special ones included, from its characters."""
     chosen = [texts[i] for i in np.linspace(0, len(texts) - 1, min(sample, len(texts))).astype(int)]

@@ -25,9 +25,3 @@ LISTED: Mapping[str, str] = {
     "klue/roberta-base": KOREAN,
     "monologg/koelectra-small-v3-discriminator": KOREAN,
 }
-
-
-def find_encoders(language: str) -> list[str]:
-    """Return the listed encoders that know a language; those of that language alone come first."""
-    known = [name for name, trained_on in LISTED.items() if trained_on in (language, MANY)]
-    return sorted(known, key=lambda name: LISTED[name] != language)

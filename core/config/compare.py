@@ -167,14 +167,6 @@ def config_hash(text: str) -> str:
     return hashlib.sha256(json.dumps(given, sort_keys=True, ensure_ascii=False).encode()).hexdigest()[:32]
 
 
-TOTAL = "loss"
-
-
-def is_loss(name: str) -> bool:
-    """Return whether a measure of a step is the total loss or a part of it (`loss.supcon`, `loss.rdrop.kl`)."""
-    return name.partition(".")[0] == TOTAL
-
-
 def same_loss(configs: Sequence[RunConfig], name: str) -> bool:
     """Return whether a loss has the same definition in all runs: the whole sum, or one part regardless of its weight.
 
@@ -183,7 +175,7 @@ def same_loss(configs: Sequence[RunConfig], name: str) -> bool:
 
     Args:
         configs: one per run, with its knob turns.
-        name: see `is_loss`.
+        name: name of the measure: the total loss or a part of it (`loss.supcon`, `loss.rdrop.kl`).
     """
     return len({_definition(config, name) for config in configs}) <= 1
 

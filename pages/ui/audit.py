@@ -12,7 +12,7 @@ import pandas as pd
 import streamlit as st
 
 from core.advice.defaults import MANY_CLASSES
-from core.advice.estimate import cut_share
+from core.advice.estimate import SAMPLED_TEXTS, estimated_tokens
 from core.advice.idle_terms import inert_terms, slow_queues
 from core.advice.positives import (
     ClassViews,
@@ -24,7 +24,7 @@ from core.advice.positives import (
     same_label_share,
     token_class_views,
 )
-from core.catalogue.encoders import CHINESE, KOREAN, LISTED, MANY, find_encoders
+from core.catalogue.encoders import CHINESE, KOREAN, LISTED, MANY
 from core.config import PhaseConfig, RunConfig
 from core.config.plan import TermPlan, plan_phase
 from core.config.score_source import classifier_learns_from, classifier_note
@@ -78,10 +78,11 @@ def task_audit(config: RunConfig, data: TaskData) -> None:
         )
         st.warning(problem)
         with st.container(horizontal=True):
-            for name in find_encoders(language)[:3]:
+            known = [name for name, trained in LISTED.items() if trained in (language, MANY)]
+            for name in sorted(known, key=lambda name: LISTED[name] != language)[:3]:  # that language alone first
                 st.button(name, key=f"offer.{name}", on_click=state.set_widget, args=(state.form_key("encoder"), name))
     read, most = config.encoder.max_length, encoder_shape(config.encoder.id).positions
-    cut = cut_share(data.train.display_texts, read)
+    cut = mean(count > read for count in estimated_tokens(data.train.display_texts, SAMPLED_TEXTS))
     if cut >= CUT:
         cut_sentence = _(
             "About {share} of the texts have more than {read} tokens and are truncated. The encoder reads up to "

@@ -10,7 +10,7 @@ import streamlit as st
 from core.artifacts.measures import read_measures
 from core.artifacts.seeds import seed_groups
 from core.config.branches import shared_steps
-from core.config.compare import is_loss, same_loss
+from core.config.compare import same_loss
 from core.config.score_source import scorers
 from core.events import GRADIENT_NORM, LOSS, SHARED_COSINE, SPEARMAN, OfTerm, Step
 from core.figures.panels import Axis, axis_positions, axis_title
@@ -128,8 +128,9 @@ def curves(store: Store, runs: Sequence[Compared]) -> None:
     known = [(one.one.config, set(one.names())) for one in records]
     unlike = [  # losses that are not the same quantity in all runs that have them
         name
-        for name in filter(is_loss, chosen)
-        if not same_loss([config for config, of_run in known if name in of_run], name)
+        for name in chosen
+        if name.partition(".")[0] == LOSS
+        and not same_loss([config for config, of_run in known if name in of_run], name)
     ]
     panels = []
     for name in sorted(chosen, key=unlike.__contains__):  # comparable measures first
