@@ -7,6 +7,7 @@ import gc
 import os
 import random
 from collections.abc import Callable, Iterator
+from gettext import NullTranslations
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,6 @@ from core import messages
 from core.config import RunConfig, parse_config, vary
 from core.messages import in_language
 from core.store import Store, database
-from tests.foreign import Foreign
 
 # Threads do not speed up tiny models, and waiting threads slow down a busy machine.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -40,9 +40,23 @@ def _no_runs_of_a_person(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SCL_SETTINGS", raising=False)
 
 
+class Foreign(NullTranslations):
+    """A test language that encloses every message in angle quotation marks: text without them was not translated."""
+
+    def gettext(self, message: str) -> str:
+        # A noun that follows a number: its translation contains a placeholder for the number.
+        return f"«{{count}} {message}»" if message == "row" else f"«{message}»"
+
+    def pgettext(self, context: str, message: str) -> str:
+        return f"«{message}»"
+
+    def ngettext(self, msgid1: str, msgid2: str, n: int) -> str:
+        return f"«{msgid1 if n == 1 else msgid2}»"
+
+
 @pytest.fixture
 def foreign(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Use a language that marks every message; English is unchanged."""
+    """Use `Foreign` instead of Chinese; English is unchanged."""
     catalogue = messages._catalogue
     monkeypatch.setattr(messages, "_catalogue", lambda code: catalogue(code) if code == "en" else Foreign())
     vary._sweepable.cache_clear()

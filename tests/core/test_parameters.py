@@ -86,17 +86,10 @@ def test_bounds_say_which_ends_belong() -> None:
 
 
 class TestChecked:
-    def test_what_is_absent_gets_its_default(self) -> None:
-        assert check_parameters("it", [TAU, COUNT], {"count": 5, "loss": "x"}, ("loss",)) == {
-            "loss": "x",
-            "count": 5,
-            "tau": 0.3,
-        }
-
-    def test_what_was_given_is_not_changed(self) -> None:
-        given = {"count": 5}
-        check_parameters("it", [TAU, COUNT], given, ())
-        assert given == {"count": 5}
+    def test_what_is_absent_gets_its_default_and_what_was_given_is_not_changed(self) -> None:
+        given = {"count": 5, "loss": "x"}
+        assert check_parameters("it", [TAU, COUNT], given, ("loss",)) == {"loss": "x", "count": 5, "tau": 0.3}
+        assert given == {"count": 5, "loss": "x"}
 
     def test_an_unknown_name_is_answered_with_those_that_exist(self) -> None:
         with pytest.raises(ConfigError, match=r"^temp = 1 cannot be used: it takes loss, tau, count\.$"):
@@ -131,9 +124,8 @@ def test_a_relative_choice_stays_within_the_encoder(choice: str) -> None:
 
 
 def test_a_layer_that_the_encoder_lacks_is_named() -> None:
-    with pytest.raises(
-        ConfigError, match=r"^supcon\.layers = 12 cannot be used: the encoder has 6 blocks; give 0 to 6\.$"
-    ):
+    sentence = r"^supcon\.layers = 12 cannot be used: the encoder has 6 blocks; give 0 to 6\.$"
+    with pytest.raises(ConfigError, match=sentence):
         resolve_layers((2, 12), 6, "supcon.layers")
 
 

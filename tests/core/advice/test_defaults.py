@@ -16,24 +16,15 @@ from core.parameters import AUTO
 from tests.cases import each
 from tests.core.training.made import Draft
 
+# Size class by the width and the number of the blocks.
+SIZES = {(384, 6): "small", (256, 12): "small", (384, 12): "small"}
+SIZES |= {(768, 6): "base", (768, 12): "base", (1024, 24): "large"}
 
-def shape(hidden: int, blocks: int) -> EncoderShape:
-    return EncoderShape("bert", hidden, blocks, 4 * hidden, 512, 30_000)
 
-
-@each(
-    ("hidden", "blocks", "size"),
-    [
-        (384, 6, "small"),
-        (256, 12, "small"),
-        (384, 12, "small"),
-        (768, 6, "base"),
-        (768, 12, "base"),
-        (1024, 24, "large"),
-    ],
-)
-def test_the_size_is_that_of_the_blocks(hidden: int, blocks: int, size: str) -> None:
-    assert size_class(shape(hidden, blocks)) == size
+@each(("hidden", "blocks"), SIZES)
+def test_the_size_is_that_of_the_blocks(hidden: int, blocks: int) -> None:
+    shape = EncoderShape("bert", hidden, blocks, 4 * hidden, 512, 30_000)
+    assert size_class(shape) == SIZES[hidden, blocks]
 
 
 def test_every_way_of_training_has_rates_for_every_size_that_fall_with_it() -> None:

@@ -9,13 +9,12 @@ import pytest
 
 from core.advice.idle_terms import STEPS_IN_A_ROW, slow_queues, starving_sentences
 from core.advice.prepare import prepare
-from core.config import RunConfig
 from core.config.objective import ObjectiveConfig
 from core.events import Event, Notice
 from core.tasks.batches import make_sampler
 from core.training.loop import train
 from tests.cases import each
-from tests.conftest import FILLERS, WORDS
+from tests.conftest import FILLERS, WORDS, write_csv
 from tests.core.training.made import Draft, steps_of
 
 SCL = {"loss": "supcon", "weight": 0.5}
@@ -25,22 +24,17 @@ CE = {"loss": "cross_entropy", "weight": 0.5}
 @pytest.fixture
 def many_classes(tmp_path: Path) -> Path:
     """Write a CSV with 24 classes of six texts."""
-    rows = ["text,label"]
-    for label in range(24):
-        rows += [
-            f"{FILLERS[label % len(FILLERS)]} {word} film number {label},c{label:02}" for word in WORDS["good"][:6]
-        ]
-    path = tmp_path / "many.csv"
-    path.write_text("\n".join(rows) + "\n", encoding="utf-8")
-    return path
+    rows = [
+        (f"{FILLERS[label % len(FILLERS)]} {word} film number {label}", f"c{label:02}")
+        for label in range(24)
+        for word in WORDS["good"]
+    ]
+    return write_csv(tmp_path / "many.csv", rows)
 
 
-def run_of(draft: Draft, path: Path, sampler: str, *terms: dict[str, Any], **phase: Any) -> list[Event]:
-    made: RunConfig = draft(
-        task={"path": str(path), "sampler": sampler}, objective={"terms": [*terms]}, batch_size=8, **phase
-    )
-    config, data = prepare(made, gpu=False)
-    return list(train(config, data))
+def run_of(draft: Draft, path: Path, sampler: str, *terms: dict[str, Any]) -> list[Event]:
+    task = {"path": str(path), "sampler": sampler}
+    return list(train(*prepare(draft(task=task, objective={"terms": [*terms]}), gpu=False)))
 
 
 def notices(events: list[Event]) -> list[str]:
@@ -66,7 +60,7 @@ def test_equal_shares_of_more_classes_than_rows_starve_and_class_balanced_batche
 def test_the_share_is_that_of_the_batch(draft: Draft, many_classes: Path) -> None:
     """In random batches, an anchor is active if another row of its batch has its label."""
     task = {"path": str(many_classes), "sampler": "random"}
-    config, data = prepare(draft(task=task, objective={"terms": [SCL, CE]}, batch_size=8), gpu=False)
+    config, data = prepare(draft(task=task, objective={"terms": [SCL, CE]}), gpu=False)
     sampler = make_sampler("random", data.train.labels, 8, config.seed)
     shares = []
     for step in range(1, 9):
@@ -86,9 +80,8 @@ def test_two_views_and_a_queue_feed_every_anchor(draft: Draft, many_classes: Pat
     assert notices(views) == notices(queue) == []
 
 
-def test_two_texts_of_a_class_alone_have_nothing_to_be_told_from(draft: Draft, small_csv: Path) -> None:
-    config, data = prepare(draft(objective={"terms": [SCL, CE]}, batch_size=2), gpu=False)
-    events = list(train(config, data))
+def test_two_texts_of_a_class_alone_have_nothing_to_be_told_from(draft: Draft) -> None:
+    events = list(train(*prepare(draft(objective={"terms": [SCL, CE]}, batch_size=2), gpu=False)))
     for step in steps_of(events):
         assert step.values["loss.supcon"] == pytest.approx(0.0, abs=1e-6)
         assert step.values["active_anchors.supcon"] == 0.0
@@ -99,13 +92,11 @@ def test_a_term_of_weight_0_or_without_labels_starves_nobody(draft: Draft, many_
     unweighted = run_of(draft, many_classes, "balanced", SCL | {"weight": 0.0}, CE | {"weight": 1.0})
     assert notices(unweighted) == []
     simcse = {"loss": "simcse", "weight": 0.5, "views": [{"view": "dropout"}]}
-    assert all(
-        "active_anchors.simcse" not in s.values for s in steps_of(run_of(draft, many_classes, "random", simcse, CE))
-    )
+    unlabelled = steps_of(run_of(draft, many_classes, "random", simcse, CE))
+    assert all("active_anchors.simcse" not in step.values for step in unlabelled)
 
 
-def hungry(share: float = 0.0) -> dict[str, float]:
-    return {"active_anchors.supcon": share}
+HUNGRY, FED = {"active_anchors.supcon": 0.0}, {"active_anchors.supcon": 0.1}
 
 
 def test_only_steps_in_a_row_count() -> None:
@@ -113,15 +104,15 @@ def test_only_steps_in_a_row_count() -> None:
         objective = ObjectiveConfig().with_knob("lambda", weight)
         return [str(sentence).split()[0] for sentence in starving_sentences(recent, objective, 12, "random")]
 
-    starved = [hungry()] * STEPS_IN_A_ROW
-    assert starving(*starved) == starving(hungry(0.1), *starved) == ["SCL"]
-    assert starving(*starved[1:]) == starving(hungry(0.1), *starved[1:]) == []
+    starved = [HUNGRY] * STEPS_IN_A_ROW
+    assert starving(*starved) == starving(FED, *starved) == ["SCL"]
+    assert starving(*starved[1:]) == starving(FED, *starved[1:]) == []
     assert starving(*starved, weight=0.0) == []
     assert starving(*[{}] * STEPS_IN_A_ROW) == starving() == []
 
 
 def test_the_remedy_follows_from_the_batches() -> None:
-    recent, mix = [hungry()] * STEPS_IN_A_ROW, ObjectiveConfig()
+    recent, mix = [HUNGRY] * STEPS_IN_A_ROW, ObjectiveConfig()
     (random,), (balanced,) = (starving_sentences(recent, mix, 12, name) for name in ("random", "class_balanced"))
     assert str(random).endswith("Start a run with class-balanced batches, or a batch larger than 12.")
     assert str(balanced).endswith("Start a run with more rows of each class, or a batch larger than 12.")
@@ -141,5 +132,5 @@ def test_a_queue_that_stays_where_it_began_is_said_so(draft: Draft, momentum: fl
 def test_the_run_says_it_too(draft: Draft) -> None:
     for momentum, said in ((0.999, 1), ("auto", 0)):
         terms = [CE, SCL | {"queue": 16, "momentum": momentum}]
-        config, data = prepare(draft(objective={"terms": terms}, steps=3), gpu=False)
-        assert sum("The queue of SCL lags behind" in message for message in notices(list(train(config, data)))) == said
+        events = list(train(*prepare(draft(objective={"terms": terms}, steps=3), gpu=False)))
+        assert sum("The queue of SCL lags behind" in message for message in notices(events)) == said

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from core.advice.newest_contrast import compares_pooled_vectors, newest_contrast
-from core.config.fields import build
-from core.config.objective import ObjectiveConfig
-from core.config.presets import PRESETS
+from core.config.objective import ObjectiveConfig, TermConfig
 from core.events import Step
 from tests.cases import each
+from tests.core.config.made import DROPOUT, SCL, objective, term, views
 
 
 def step(number: int, **values: float) -> Step:
@@ -31,9 +28,7 @@ def test_it_is_the_mean_of_the_newest_steps() -> None:
 def test_every_batch_is_compared_with_its_own_line() -> None:
     """Separate medians would have the wrong order: 5.2 above 5.1."""
     pairs = [(5.2, 5.5), (5.0, 5.1), (5.6, 5.5), (4.7, 4.9), (5.5, 5.0), (5.3, 5.8), (4.9, 5.1)]
-    steps = [
-        step(i, **{"loss.supcon": loss, "collapse_line.supcon": line}) for i, (loss, line) in enumerate(pairs, start=1)
-    ]
+    steps = [step(i, **{"loss.supcon": loss, "collapse_line.supcon": line}) for i, (loss, line) in enumerate(pairs)]
     found = newest_contrast(steps, ObjectiveConfig(), classes=2)
     assert found is not None
     assert found.line - found.loss == pytest.approx(sum(line - loss for loss, line in pairs) / len(pairs))
@@ -62,37 +57,25 @@ def test_batches_without_positives_say_nothing() -> None:
 
 
 def test_a_term_that_counts_goes_before_one_of_weight_zero() -> None:
-    terms: list[dict[str, Any]] = [
-        {"loss": "supcon", "weight": 0.0},
-        {"loss": "simcse", "weight": 1.0, "views": [{"view": "dropout"}]},
-    ]
-    objective = build(ObjectiveConfig, {"terms": terms, "combine": "additive"})
+    terms = objective(SCL | {"weight": 0.0}, {"loss": "simcse", "views": DROPOUT})
     steps = [step(1, **{"loss.simcse": 0.5, "collapse_line.simcse": 2.8})]
-    found = newest_contrast(steps, objective, classes=2)
+    found = newest_contrast(steps, terms, classes=2)
     assert found is not None
     assert (found.loss, found.line, found.bound, found.classes) == (0.5, 2.8, 0.0, None)
 
 
 @each(
-    ("preset", "shown"),
+    ("found", "shown"),
     [
-        ("ce-scl", True),
-        ("dscl", True),
-        ("simcse", True),
-        ("token-scl", False),
-        ("clustered-tokens", False),
-        ("multi-view-scl", False),
-        ("multi-layer-sentence", False),
-        ("dropout-nt-xent-logits", False),
-        ("simcse-supervised", False),
+        (term("supcon"), True),
+        (term("dscl", views=DROPOUT), True),
+        (term("supcon", projection="mlp"), False),
+        (term("supcon", level="token"), False),
+        (term("supcon", level="logits"), False),
+        (term("supcon", layers="last_third"), False),
+        (term("supcon", views=views("layers")), False),
+        (term("simcse_supervised"), False),
     ],
 )
-def test_only_the_pooled_vectors_of_the_last_block_are_those_of_the_map(preset: str, shown: bool) -> None:
-    objective = build(ObjectiveConfig, PRESETS[preset].objectives[0])
-    assert compares_pooled_vectors(objective.contrastive[0]) is shown
-
-
-def test_vectors_behind_a_projection_head_are_others() -> None:
-    term = {"loss": "supcon", "projection": "mlp"}
-    objective = build(ObjectiveConfig, {"terms": [term], "combine": "additive"})
-    assert not compares_pooled_vectors(objective.terms[0])
+def test_only_the_pooled_vectors_of_the_last_block_are_those_of_the_map(found: TermConfig, shown: bool) -> None:
+    assert compares_pooled_vectors(found) is shown

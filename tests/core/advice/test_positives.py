@@ -27,6 +27,7 @@ from core.config.plan import plan_phase
 from core.tasks.batches import make_sampler
 from core.training.outputs import Reader
 from tests.cases import each
+from tests.core.config.made import DROPOUT, SCL
 from tests.core.training.made import Draft, build_phase, nli_csv
 
 SAMPLERS = ["random", "class_balanced", "two_classes", "balanced"]
@@ -68,10 +69,7 @@ def measured(
 
 
 @pytest.mark.slow
-@each(
-    "counts",
-    [(70, 70), (20,) * 12, (60, 30, 8, 3), (9, 4, 1) + (3,) * 20],
-)
+@each("counts", [(70, 70), (20,) * 12, (60, 30, 8, 3), (9, 4, 1) + (3,) * 20])
 @each("sampler", ["random", "class_balanced"])
 def test_one_vector_of_a_text(counts: tuple[int, ...], sampler: str) -> None:
     for batch_size in [2, 3, 5, 8, 16, 33, 64]:
@@ -127,17 +125,11 @@ def test_pairs_of_one_label_are_counted_over_every_random_batch() -> None:
 
 
 @each("sampler", SAMPLERS)
-def test_pairs_of_one_label_are_those_that_the_sampler_draws(sampler: str) -> None:
+def test_pairs_of_one_label_and_shares_of_classes_are_those_that_the_sampler_draws(sampler: str) -> None:
     counts = (40, 20, 6)
-    found = same_share(labels_of(counts), dealt(counts, 8, sampler, 4000))
-    assert same_label_share(counts, 8, sampler) == pytest.approx(found, abs=0.01)
-
-
-@each("sampler", SAMPLERS)
-def test_the_shares_of_the_classes(sampler: str) -> None:
-    counts = (40, 20, 6)
-    labels = labels_of(counts)
-    shares = np.bincount([labels[row] for batch in dealt(counts, 8, sampler, 4000) for row in batch])
+    labels, batches = labels_of(counts), dealt(counts, 8, sampler, 4000)
+    assert same_label_share(counts, 8, sampler) == pytest.approx(same_share(labels, batches), abs=0.01)
+    shares = np.bincount([labels[row] for batch in batches for row in batch])
     assert class_shares(counts, 8, sampler) == pytest.approx(shares / shares.sum(), abs=0.01)
 
 
@@ -179,16 +171,13 @@ def test_the_views_of_a_class_are_those_of_its_anchors() -> None:
     assert class_views([4]).other == 0.0
 
 
-DROPOUT = {"views": [{"view": "dropout"}]}
-
-
 def tokens(k: int, **settings: Any) -> dict[str, Any]:
-    return {"terms": [{"loss": "supcon", "level": "token", "k": k, "weight": 1.0} | settings]}
+    return {"terms": [SCL | {"level": "token", "k": k} | settings]}
 
 
 @pytest.mark.parametrize(
     "settings",
-    [{"k": 3}, {"k": 8}, {"k": 30}, {"k": 9, "clusters": 2}, {"k": 30, "clusters": 7}, {"k": 8} | DROPOUT],
+    [{"k": 3}, {"k": 8}, {"k": 30}, {"k": 9, "clusters": 2}, {"k": 30, "clusters": 7}, {"k": 8, "views": DROPOUT}],
     ids=str,
 )
 def test_as_many_vectors_are_counted_as_a_step_contrasts(draft: Draft, settings: dict[str, Any]) -> None:

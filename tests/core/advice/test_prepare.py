@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable
-from contextlib import nullcontext
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 
@@ -20,9 +18,15 @@ from core.errors import ConfigError, EncoderError, TaskError
 from core.tasks import load_task
 from tests.cases import each
 from tests.conftest import made_rows, write_csv
-from tests.core.training.made import nli_csv, scored_csv
+from tests.core.config.made import CE, DROPOUT, SCL, views
+from tests.core.training.made import Draft, nli_csv, scored_csv
 
-Draft = Callable[..., RunConfig]
+CLASSIFIER: dict[str, Any] = {"objective": {"terms": [CE]}}
+SUPERVISED: dict[str, Any] = {"objective": {"terms": [{"loss": "simcse_supervised"}]}}
+NO_TRIPLETS = (
+    "objective = 'simcse_supervised' cannot be used: small.csv has no triplets. It needs pairs (columns text, text_b, "
+    "label) with the labels entailment and contradiction for the same premise, and enough training rows of both."
+)
 
 
 def prepared(draft: RunConfig, *, gpu: bool = False) -> RunConfig:
@@ -121,25 +125,20 @@ def test_a_probe_of_a_task_whose_premises_stay_together_may_be_some_rows_smaller
         prepare(draft(task={"id": "nli", "path": None}, more={"probe": {"size": 500}}), gpu=False)
 
 
-def test_a_path_relative_to_the_working_directory_is_refused(draft: Draft, tiny_encoder: Path, small_csv: Path) -> None:
+def test_a_path_that_is_not_full_is_refused(draft: Draft, tiny_encoder: Path, small_csv: Path) -> None:
     with pytest.raises(TaskError, match="is not a full path"):
         prepared(draft(task={"path": os.path.relpath(small_csv)}))
+    with pytest.raises(TaskError, match="below a home folder that does not exist"):
+        prepared(draft(task={"path": "~no_such_person/rows.csv"}))
     with pytest.raises(EncoderError, match="give its full path"):
         prepared(draft(more={"encoder": {"id": os.path.relpath(tiny_encoder), "max_length": 32}}))
 
 
-def test_a_home_folder_that_does_not_exist_is_refused(draft: Draft) -> None:
-    with pytest.raises(TaskError):
-        prepare(draft(task={"path": "~no_such_person/rows.csv"}), gpu=False)
-
-
 def test_texts_longer_than_the_encoder_reads_are_refused(draft: Draft, tiny_encoder: Path) -> None:
-    def reading(tokens: int) -> RunConfig:
-        return draft(more={"encoder": {"id": str(tiny_encoder), "max_length": tokens}})
-
-    assert prepared(reading(64)).encoder.max_length == 64
+    longest, longer = (draft(more={"encoder": {"id": str(tiny_encoder), "max_length": most}}) for most in (64, 65))
+    assert prepared(longest).encoder.max_length == 64
     with pytest.raises(ConfigError, match=r"encoder.max_length = 65 cannot be used: .* reads at most 64 tokens"):
-        prepare(reading(65), gpu=False)
+        prepared(longer)
 
 
 def test_more_vectors_than_are_stored_are_refused(draft: Draft, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -155,11 +154,6 @@ def test_some_training_rows_stand_on_the_map_by_default(draft: Draft) -> None:
     probe = prepared(draft()).probe
     assert (probe.size, probe.train_size) == (28, 9)
     assert prepared(draft(more={"probe": {"train_size": 0}})).probe.train_size == 0
-
-
-def test_more_training_rows_on_the_map_than_there_are_are_refused(draft: Draft) -> None:
-    with pytest.raises(ConfigError, match=r"probe\.train_size = 400 .* 68 training rows"):
-        prepare(draft(more={"probe": {"train_size": 400}}), gpu=False)
 
 
 def test_snapshots_fall_on_frames_between_the_first_and_the_last(draft: Draft) -> None:
@@ -178,23 +172,19 @@ def test_snapshots_are_as_many_as_fit(draft: Draft, monkeypatch: pytest.MonkeyPa
 
 
 def test_cross_entropy_alone_needs_no_positives(draft: Draft) -> None:
-    alone = {"objective": {"terms": [{"loss": "cross_entropy"}]}}
-    off = {"terms": [{"loss": "cross_entropy", "weight": 1.0}, {"loss": "supcon", "weight": 0.0}]}
-    for given in (alone, {"objective": off}):
+    off = {"objective": {"terms": [CE, SCL | {"weight": 0.0}]}}
+    for given in (CLASSIFIER, off):
         assert prepared(draft(batch_size=1, **given)).phases[0].batch_size == 1
-    assert prepared(draft(task={"train_size": 2}, batch_size=2, **alone)).task.train_size == 2
+    assert prepared(draft(task={"train_size": 2}, batch_size=2, **CLASSIFIER)).task.train_size == 2
 
 
 def contrast(**fields: Any) -> dict[str, Any]:
-    return {"objective": {"terms": [{"loss": "supcon", **fields}]}}
+    return {"objective": {"terms": [SCL | fields]}}
 
 
 def two_phases(draft: Draft, first: dict[str, Any], second: dict[str, Any], **more: Any) -> RunConfig:
     config = draft(**more).model_dump(mode="json")
     return parse_config(config | {"phases": [{"steps": 4, "batch_size": 8} | phase for phase in (first, second)]})
-
-
-CLASSIFIER: dict[str, Any] = {"objective": {"terms": [{"loss": "cross_entropy"}]}}
 
 
 class TestPhases:
@@ -226,55 +216,38 @@ class TestPhases:
             prepare(two_phases(draft, CLASSIFIER, last), gpu=False)
 
 
-class TestTriplets:
-    SUPERVISED: ClassVar[dict[str, Any]] = {"objective": {"terms": [{"loss": "simcse_supervised"}]}}
-
-    def test_they_need_a_task_of_pairs(self, draft: Draft) -> None:
-        with pytest.raises(ConfigError) as caught:
-            prepare(draft(**self.SUPERVISED), gpu=False)
-        assert str(caught.value) == (
-            "objective = 'simcse_supervised' cannot be used: small.csv has no triplets. It needs pairs (columns "
-            "text, text_b, label) with the labels entailment and contradiction for the same premise, and enough "
-            "training rows of both."
-        )
-
-    def test_a_batch_is_no_larger_than_there_are(self, draft: Draft, tmp_path: Path) -> None:
-        task = {"path": str(nli_csv(tmp_path / "nli.csv"))}
-        _, data = prepare(draft(task=task, **self.SUPERVISED), gpu=False)
-        count = len(data.triplets)
-        assert count < len(data.train)
-        assert prepared(draft(task=task, batch_size=count, **self.SUPERVISED)).phases[0].batch_size == count
-        with pytest.raises(ConfigError, match=rf"nli\.csv has {count} triplets; give at most {count}\.$"):
-            prepare(draft(task=task, batch_size=count + 1, **self.SUPERVISED), gpu=False)
+def test_a_batch_of_triplets_is_no_larger_than_there_are(draft: Draft, tmp_path: Path) -> None:
+    task = {"path": str(nli_csv(tmp_path / "nli.csv"))}
+    _, data = prepare(draft(task=task, **SUPERVISED), gpu=False)
+    count = len(data.triplets)
+    assert count < len(data.train)
+    assert prepared(draft(task=task, batch_size=count, **SUPERVISED)).phases[0].batch_size == count
+    with pytest.raises(ConfigError, match=rf"nli\.csv has {count} triplets; give at most {count}\.$"):
+        prepared(draft(task=task, batch_size=count + 1, **SUPERVISED))
 
 
 @each("batch_size", [2, 3])
 def test_a_batch_too_small_for_two_rows_of_two_classes_is_refused(draft: Draft, batch_size: int) -> None:
-    ce = {"terms": [{"loss": "cross_entropy"}]}
-    with pytest.raises(ConfigError, match=rf"batch_size = {batch_size} .*at least 4, or choose random") as caught:
-        prepare(draft(task={"sampler": "class_balanced"}, batch_size=batch_size, objective=ce), gpu=False)
-    assert caught.value.field == "batch_size"
-    prepare(draft(task={"sampler": "random"}, batch_size=batch_size, objective=ce), gpu=False)
+    with pytest.raises(ConfigError, match=rf"^batch_size = {batch_size} .*at least 4, or choose random"):
+        prepared(draft(task={"sampler": "class_balanced"}, batch_size=batch_size, **CLASSIFIER))
+    prepared(draft(task={"sampler": "random"}, batch_size=batch_size, **CLASSIFIER))
 
 
 def test_synonyms_of_texts_that_have_none_are_refused_and_other_operations_are_not(
     draft: Draft, tmp_path: Path
 ) -> None:
-    path = tmp_path / "korean.csv"
-    path.write_text("text,label\n" + "".join(f"정말 좋은 영화 {i},{i % 2}\n" for i in range(40)), encoding="utf-8")
-    on = {"id": "file", "path": str(path)}
-    for operation, refused in (("replace", True), ("mixed", False), ("delete", False)):
-        views = [{"view": "eda", "operation": operation}]
-        with (
-            pytest.raises(ConfigError, match="no word of the training texts has a known synonym")
-            if refused
-            else (nullcontext())
-        ):
-            prepared(draft(task=on, **contrast(views=views)))
-    prepared(draft(**contrast(views=[{"view": "eda", "operation": "replace"}])))
+    def changed(operation: str, **more: Any) -> RunConfig:
+        return draft(**contrast(views=[{"view": "eda", "operation": operation}]), **more)
+
+    path = write_csv(tmp_path / "korean.csv", [(f"정말 좋은 영화 {i}", str(i % 2)) for i in range(40)])
+    korean = {"path": str(path)}
+    with pytest.raises(ConfigError, match="no word of the training texts has a known synonym"):
+        prepared(changed("replace", task=korean))
+    for allowed in (changed("mixed", task=korean), changed("delete", task=korean), changed("replace")):
+        prepared(allowed)
 
 
-VIEW = {"objective": contrast(views=[{"view": "paraphrase"}])["objective"]}
+VIEW = contrast(views=views("paraphrase"))
 
 
 @each(
@@ -312,6 +285,8 @@ def test_paraphrases_of_texts_that_have_none_are_refused(
         ({"trainable": {"part": "last_blocks", "blocks": 3}}, "trainable.blocks", "has 2 blocks"),
         ({"task": {"validation_size": 20}, "more": {"probe": {"size": 21}}}, "probe.size", "20 rows"),
         ({"more": {"probe": {"size": 100}}}, "probe.size", "28 rows"),
+        ({"more": {"probe": {"train_size": 400}}}, "probe.train_size", "can show 68 training rows"),
+        (SUPERVISED, "objective", NO_TRIPLETS),
         (contrast(layers=[3]), "supcon.layers", "the encoder has 2 blocks; give 0 to 2"),
         (contrast(layers=[0, 2]), "supcon.layers", "the first token has the same embedding in every text"),
         (
@@ -327,7 +302,7 @@ def test_paraphrases_of_texts_that_have_none_are_refused(
         ),
         ({"trainable": {"part": "lora", "reinitialised_blocks": 1}}, "trainable.reinitialised_blocks", "0 blocks"),
         (
-            contrast(views=[{"view": "adversarial"}]) | {"micro_batch": 4},
+            contrast(views=views("adversarial")) | {"micro_batch": 4},
             "micro_batch",
             "leave micro_batch empty, or choose another view",
         ),
@@ -348,7 +323,7 @@ def test_what_cannot_run_is_refused(draft: Draft, given: dict[str, Any], field: 
         contrast(level="token") | {"trainable": {"part": "last_blocks", "blocks": 1}},
         contrast(level="logits") | {"trainable": {"part": "classifier"}},
         {"trainable": {"part": "last_blocks", "blocks": 1, "reinitialised_blocks": 1}},
-        contrast(views=[{"view": "dropout"}]) | {"micro_batch": 4},
+        contrast(views=DROPOUT) | {"micro_batch": 4},
         contrast() | {"micro_batch": 400},
     ],
 )
@@ -358,7 +333,7 @@ def test_what_can_learn_may_start(draft: Draft, given: dict[str, Any]) -> None:
 
 def test_a_second_view_is_a_positive_where_every_class_has_one_row(draft: Draft) -> None:
     few = {"task": {"train_size": 2}, "batch_size": 2}
-    assert prepared(draft(**few, **contrast(views=[{"view": "dropout"}]))).task.train_size == 2
+    assert prepared(draft(**few, **contrast(views=DROPOUT))).task.train_size == 2
     with pytest.raises(ConfigError, match="no class has two rows"):
         prepare(draft(**few, **contrast(layers=[1, 2])), gpu=False)
 

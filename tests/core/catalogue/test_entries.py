@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-import core.losses
 from core.catalogue.loss_entry import LossEntry
 from core.catalogue.losses import LOSSES
 from core.catalogue.views import VIEWS, ViewEntry
@@ -16,10 +15,6 @@ from tests.cases import each
 
 # Numbers that the help explains in words, outside the formula.
 BESIDE_THE_EQUATION = {"momentum", "hard_negative_weight"}
-READ_AGAIN = {
-    "dropout", "eda", "token_shuffle", "token_cutoff", "feature_cutoff", "embedding_dropout", "adversarial",
-    "back_translation", "paraphrase",
-}  # fmt: skip
 
 
 @each("entry", [*LOSSES.values(), *VIEWS.values()])
@@ -78,13 +73,3 @@ def test_an_unknown_name_is_answered_with_those_that_exist(name: object) -> None
         LOSSES.entry(name)
     with pytest.raises(ConfigError, match=r"^view = .* choose one of dropout, head_dropout, layers, eda, "):
         VIEWS.entry(name)
-
-
-def test_every_exported_name_exists() -> None:
-    assert all(hasattr(core.losses, name) for name in core.losses.__all__)
-
-
-def test_views_read_the_text_again_but_for_masks_and_layers_and_change_it_but_for_dropout() -> None:
-    assert {name for name, entry in VIEWS.items() if entry.runs_encoder} == READ_AGAIN
-    assert VIEWS.keys() - READ_AGAIN == {"head_dropout", "layers"}
-    assert {name for name, entry in VIEWS.items() if entry.changes_input} == READ_AGAIN - {"dropout"}
