@@ -46,205 +46,185 @@ def test_the_same_config_twice_differs_in_nothing(name: str) -> None:
     assert config_differences([config, config, parse_config(config.to_json())]) == ()
 
 
+def additive(*terms: dict[str, Any], turns: Sequence[Turn] = (), **phase: Any) -> RunConfig:
+    objective = {"terms": list(terms), "combine": "additive"}
+    return turned(*turns, phases=[{"objective": objective, "steps": 10} | phase])
+
+
+def translated(second: float) -> RunConfig:
+    return phase(
+        objective=mix(views=[{"view": "back_translation"}, {"view": "back_translation", "temperature": second}])
+    )
+
+
+def of_file(content: str | None, seed: int = 0, **task: Any) -> RunConfig:
+    """Return a run on a file whose rows have a content hash of 64 times this letter."""
+    return run(seed=seed, task={"id": "file", "path": "/x/a.csv", "content_hash": content and content * 64} | task)
+
+
+TWO = run(phases=[{"steps": 10}, {"steps": 5, "objective": ALONE}])
+SIMCSE_FIRST = [{"steps": 5, "objective": {"terms": [{"loss": "simcse", "views": DROPOUT}]}}, {"steps": 5}]
+READ = {"reading": {"text": "review"}}
+
+
 @each(
-    ("one", "other", "label", "values"),
+    ("one", "other", "differences"),
     [
-        (run(seed=0), run(seed=12_345), "Seed", ("0", "12345")),
-        (run(device="cpu"), run(device="cuda"), "Device", ("CPU", "CUDA")),
-        (run(encoder={"max_length": 2048}), run(), "Maximum tokens", ("2,048", "128")),
-        (run(task={"train_size": 20}), run(), "Training rows", ("20", "All")),
-        (run(task={"label_noise": 0.1}), run(), "Label noise ρ", ("0.1", "0")),
-        (phase(optimiser={"learning_rate": 2e-4}), run(), "Learning rate", ("2e-04", "The default")),
-        (phase(micro_batch=4), run(), "Micro-batch", ("4", "The whole batch")),
-        (phase(objective=mix(temperature=0.1)), run(), "Temperature τ of SCL", ("0.1", "0.3")),
-        (phase(objective=mix(0.5)), run(), "Weight λ", ("0.5", "0.9")),
-        (phase(objective=mix(layers=[4, 2])), run(), "Layers of SCL", ("2, 4", "Last")),
+        (run(seed=0), run(seed=12_345), {"Seed": ("0", "12345")}),
+        (run(device="cpu"), run(device="cuda"), {"Device": ("CPU", "CUDA")}),
+        (run(encoder={"max_length": 2048}), run(), {"Maximum tokens": ("2,048", "128")}),
+        (run(task={"train_size": 20}), run(), {"Training rows": ("20", "All")}),
+        (run(task={"label_noise": 0.1}), run(), {"Label noise ρ": ("0.1", "0")}),
+        (phase(optimiser={"learning_rate": 2e-4}), run(), {"Learning rate": ("2e-04", "The default")}),
+        (phase(micro_batch=4), run(), {"Micro-batch": ("4", "The whole batch")}),
+        (phase(objective=mix(temperature=0.1)), run(), {"Temperature τ of SCL": ("0.1", "0.3")}),
+        (phase(objective=mix(layers=[4, 2])), run(), {"Layers of SCL": ("2, 4", "Last")}),
         (
             phase(objective=mix(views=DROPOUT)),
             run(),
-            "Views of SCL",
-            ("Include the text itself, Second dropout pass", "Include the text itself"),
+            {"Views of SCL": ("Include the text itself, Second dropout pass", "Include the text itself")},
+        ),
+        # Settings without effect.
+        (run(name="first"), run(name="second"), {}),
+        (run(checkpoint={"every_steps": 5}), run(), {}),
+        (phase(objective=ALONE | {"combine": "additive"}), phase(objective=ALONE), {}),
+        (phase(objective=mix() | {"terms": mix()["terms"][::-1]}), run(), {}),  # the order of the terms
+        (phase(objective=mix(k=60)), run(), {}),  # no token level
+        (phase(objective=mix(momentum=0.9)), run(), {}),  # no queue
+        (phase(trainable={"blocks": 4}), run(), {}),  # all weights learn
+        (phase(micro_batch=64), run(), {}),  # the batch is smaller
+        # A run without a term or a phase has a dash for the settings that make it.
+        (
+            phase(objective=ALONE),
+            run(),
+            {
+                "Losses": ("CE", "CE + SCL"),
+                "Weight of CE": ("1", "0.1"),
+                "Weight of SCL": ("–", "0.9"),
+                "Temperature τ of SCL": ("–", "0.3"),
+            },
+        ),
+        (
+            phase(steps=10),
+            TWO,
+            {
+                "Phases": ("1", "2"),
+                "Phase 2: Losses": ("–", "CE"),
+                "Phase 2: Trained weights": ("–", "All weights"),
+                "Phase 2: Learning rate": ("–", "The default"),
+                "Phase 2: Steps": ("–", "5"),
+                "Phase 2: Batch size": ("–", "16"),
+            },
+        ),
+        (
+            TWO,
+            TWO.model_copy(update={"phases": (phase(steps=20).phases[0], TWO.phases[1])}),
+            {"Phase 1: Steps": ("10", "20")},
+        ),
+        # Two terms or views of a kind are numbered.
+        (
+            additive(SCL, SCL | {"temperature": 0.5}, CE),
+            additive(SCL, SCL | {"temperature": 0.7}, CE),
+            {"Temperature τ of SCL 2": ("0.5", "0.7")},
+        ),
+        (
+            translated(0.5),
+            translated(0.9),
+            {"Sampling temperature T of back-translation 2 for SCL": ("0.5", "0.9")},
+        ),
+        # λ stands for both weights, unless it binds them in two ways.
+        (phase(objective=mix(0.5)), run(), {"Weight λ": ("0.5", "0.9")}),
+        (phase(objective=mix(0.3, "additive")), phase(objective=mix(0.4, "additive")), {"Weight λ": ("0.3", "0.4")}),
+        (phase(objective=mix(0.9)), phase(objective=mix(0.9, "additive")), {"Weight of CE": ("0.1", "1")}),
+        # A turned knob has its values and their steps; a turn that changed nothing is no difference.
+        (
+            turned((40, "temperature", 0.1), (1200, "learning_rate", 0.5), (2, "lambda", 0.5)),
+            run(),
+            {
+                "Weight λ": ("0.9 → 0.5 at step 2", "0.9"),
+                "Temperature τ of SCL": ("0.3 → 0.1 at step 40", "0.3"),
+                "Learning rate ×": ("1 → 0.5 at step 1,200", "1"),
+            },
+        ),
+        (
+            turned((5, "temperature", 0.2), (31, "temperature", 0.08)),
+            run(),
+            {"Temperature τ of SCL": ("0.3 → 0.2 at step 5 → 0.08 at step 31", "0.3")},
+        ),
+        (turned((5, "temperature", 0.3), (7, "learning_rate", 1.0)), run(), {}),
+        (
+            phase(objective=mix(0.5, "additive")),
+            turned((4, "cross_entropy.weight", 0.2), phases=[{"objective": mix(0.5, "additive")}]),
+            {"Weight of CE": ("1", "1 → 0.2 at step 4")},
+        ),
+        (
+            run(phases=SIMCSE_FIRST),
+            turned((8, "temperature", 0.1), phases=SIMCSE_FIRST),
+            {"Phase 2: Temperature τ of SCL": ("0.3", "0.3 → 0.1 at step 8")},
+        ),
+        # Rows of a file that changed; other rows of another sample only follow.
+        (of_file("a"), of_file("b"), {"Rows of the task": ("aaaaaaaa", "bbbbbbbb")}),
+        (of_file("a", 0, train_size=20), of_file("b", 1, train_size=20), {"Seed": ("0", "1")}),
+        (of_file("a"), of_file("b", train_size=20), {"Training rows": ("All", "20")}),
+        (of_file("a", 0), of_file("b", 1), {"Rows of the task": ("aaaaaaaa", "bbbbbbbb"), "Seed": ("0", "1")}),
+        # The source of the same rows makes no difference.
+        (of_file("a"), of_file("a", path="/y/b.csv", **READ), {}),
+        (
+            of_file(None),
+            of_file(None, path="/y/b.csv", **READ),
+            {"Task": ("a.csv", "b.csv"), "Text column": ("Detected", "review")},
         ),
     ],
 )
-def test_one_setting_is_one_line(one: RunConfig, other: RunConfig, label: str, values: tuple[str, str]) -> None:
-    assert diff(one, other) == {label: values}
-    assert diff(other, one) == {label: values[::-1]}
+def test_every_difference_is_one_line(
+    one: RunConfig, other: RunConfig, differences: dict[str, tuple[str, str]]
+) -> None:
+    assert diff(one, other) == differences
+    assert diff(other, one) == {label: values[::-1] for label, values in differences.items()}
 
 
-@each(
-    ("one", "other"),
-    [
-        (run(name="first"), run(name="second")),
-        (run(checkpoint={"every_steps": 5}), run()),
-        (phase(objective=ALONE | {"combine": "additive"}), phase(objective=ALONE)),
-        (phase(objective=mix(k=60)), run()),  # no token level
-        (phase(objective=mix(momentum=0.9)), run()),  # no queue
-        (phase(trainable={"blocks": 4}), run()),  # all weights learn
-        (phase(micro_batch=64), run()),  # the batch is smaller
-    ],
-)
-def test_settings_without_effect_are_not_listed(one: RunConfig, other: RunConfig) -> None:
-    assert config_differences([one, other]) == ()
+def test_settings_of_another_term_are_listed_unless_they_are_the_defaults() -> None:
+    objective = mix(level="token", k=60, views=[{"view": "eda", "rate": 0.3}])
+    found = diff(phase(objective=ALONE), phase(objective=objective))
+    assert found["Level of SCL"] == ("–", "Token")
+    assert found["Tokens k of SCL"] == ("–", "60")
+    assert found["Views of SCL"] == ("–", "Include the text itself, Easy data augmentation")
+    assert found["Rate r of easy data augmentation for SCL"] == ("–", "0.3")
+    assert not {"Clusters of SCL", "Queue of SCL"} & found.keys()
 
 
-def test_the_order_of_terms_is_no_difference() -> None:
-    terms = mix()["terms"]
-    assert config_differences([phase(objective={"terms": terms}), phase(objective={"terms": terms[::-1]})]) == ()
+def test_three_terms_have_weights_instead_of_lambda() -> None:
+    terms = [*mix()["terms"], {"loss": "rdrop", "weight": 0.0, "views": DROPOUT}]
+    found = diff(phase(objective={"terms": terms}), phase(objective=mix(0.5)))
+    assert found["Weight of SCL"] == ("0.9", "0.5")
+    assert "Weight λ" not in found
 
 
-class TestOtherTerms:
-    def test_a_run_without_the_term_has_a_dash(self) -> None:
-        assert diff(phase(objective=ALONE), run()) == {
-            "Losses": ("CE", "CE + SCL"),
-            "Weight of CE": ("1", "0.1"),
-            "Weight of SCL": ("–", "0.9"),
-            "Temperature τ of SCL": ("–", "0.3"),
-        }
-
-    def test_its_settings_are_told_where_they_are_not_the_defaults(self) -> None:
-        objective = mix(level="token", k=60, views=[{"view": "eda", "rate": 0.3}])
-        found = diff(phase(objective=ALONE), phase(objective=objective))
-        assert found["Level of SCL"] == ("–", "Token")
-        assert found["Tokens k of SCL"] == ("–", "60")
-        assert found["Views of SCL"] == ("–", "Include the text itself, Easy data augmentation")
-        assert found["Rate r of easy data augmentation for SCL"] == ("–", "0.3")
-        assert not {"Clusters of SCL", "Queue of SCL"} & found.keys()
-
-    def test_two_of_a_kind_are_numbered(self) -> None:
-        runs = (additive(SCL, SCL | {"temperature": second}, CE) for second in (0.5, 0.7))
-        assert diff(*runs) == {"Temperature τ of SCL 2": ("0.5", "0.7")}
-
-    def test_two_views_of_a_kind_are_numbered(self) -> None:
-        def translated(second: float) -> RunConfig:
-            views = [{"view": "back_translation"}, {"view": "back_translation", "temperature": second}]
-            return phase(objective=mix(views=views))
-
-        label = "Sampling temperature T of back-translation 2 for SCL"
-        assert diff(translated(0.5), translated(0.9)) == {label: ("0.5", "0.9")}
+def test_three_runs_have_a_value_each() -> None:
+    lora = phase(trainable={"part": "lora", "lora_dropout": 0.2})
+    assert diff(run(), lora, phase(trainable={"part": "last_blocks", "blocks": 4})) == {
+        "Trained weights": ("All weights", "LoRA", "Last blocks"),
+        "Trained blocks": ("–", "–", "4"),
+        "LoRA rank": ("–", "8", "–"),
+        "LoRA dropout": ("–", "0.2", "–"),
+    }
+    found = diff(of_file("a"), of_file("a", **READ), of_file("b", train_size=20))  # two have the same rows
+    assert found["Training rows"] == ("All", "All", "20")
+    assert found["Text column"] == ("Detected", "review", "Detected")
 
 
-class TestLambda:
-    def test_it_stands_for_both_weights(self) -> None:
-        assert diff(phase(objective=mix(0.3, "additive")), phase(objective=mix(0.4, "additive"))) == {
-            "Weight λ": ("0.3", "0.4")
-        }
+def test_different_values_with_the_same_text_are_numbered() -> None:
+    def of(third: float) -> RunConfig:
+        return turned(*((i, "lambda", v) for i, v in enumerate([0.1, 0.2, third, 0.4, 0.5], 1)))
 
-    def test_bound_in_two_ways_the_weights_are_told(self) -> None:
-        assert diff(phase(objective=mix(0.9)), phase(objective=mix(0.9, "additive"))) == {"Weight of CE": ("0.1", "1")}
-
-    def test_three_terms_have_weights(self) -> None:
-        terms = [*mix()["terms"], {"loss": "rdrop", "weight": 0.0, "views": DROPOUT}]
-        found = diff(phase(objective={"terms": terms}), phase(objective=mix(0.5)))
-        assert found["Weight of SCL"] == ("0.9", "0.5")
-        assert "Weight λ" not in found
+    text = "0.9 → 0.1 at step 1 → … → 0.5 at step 5 (5 turns)"
+    assert diff(of(0.3), of(0.35)) == {"Weight λ": (f"{text} (1)", f"{text} (2)")}
+    assert diff(of_file("a"), of_file("b", path="/y/a.csv"))["Task"] == ("a.csv (1)", "a.csv (2)")
 
 
-class TestPhases:
-    TWO = (phase(steps=10), run(phases=[{"steps": 10}, {"steps": 5, "objective": ALONE}]))
-
-    def test_a_second_phase_is_told_by_what_makes_it(self) -> None:
-        assert diff(*self.TWO) == {
-            "Phases": ("1", "2"),
-            "Phase 2: Losses": ("–", "CE"),
-            "Phase 2: Trained weights": ("–", "All weights"),
-            "Phase 2: Learning rate": ("–", "The default"),
-            "Phase 2: Steps": ("–", "5"),
-            "Phase 2: Batch size": ("–", "16"),
-        }
-
-    def test_both_have_their_number(self) -> None:
-        two = self.TWO[1]
-        changed = two.model_copy(update={"phases": (phase(steps=20).phases[0], two.phases[1])})
-        assert diff(two, changed) == {"Phase 1: Steps": ("10", "20")}
-
-
-class TestWhatLearns:
-    def test_lora_has_a_rank_and_the_others_a_dash(self) -> None:
-        lora = phase(trainable={"part": "lora", "lora_dropout": 0.2})
-        assert diff(run(), lora, phase(trainable={"part": "last_blocks", "blocks": 4})) == {
-            "Trained weights": ("All weights", "LoRA", "Last blocks"),
-            "Trained blocks": ("–", "–", "4"),
-            "LoRA rank": ("–", "8", "–"),
-            "LoRA dropout": ("–", "0.2", "–"),
-        }
-
-
-class TestKnobs:
-    def test_a_turn_is_told_with_the_setting_that_it_changed(self) -> None:
-        config = turned((40, "temperature", 0.1), (1200, "learning_rate", 0.5), (2, "lambda", 0.5))
-        assert diff(config, run()) == {
-            "Weight λ": ("0.9 → 0.5 at step 2", "0.9"),
-            "Temperature τ of SCL": ("0.3 → 0.1 at step 40", "0.3"),
-            "Learning rate ×": ("1 → 0.5 at step 1,200", "1"),
-        }
-
-    def test_one_knob_turned_twice(self) -> None:
-        config = turned((5, "temperature", 0.2), (31, "temperature", 0.08))
-        assert diff(config, run()) == {"Temperature τ of SCL": ("0.3 → 0.2 at step 5 → 0.08 at step 31", "0.3")}
-
-    def test_a_turn_that_changed_nothing_is_no_difference(self) -> None:
-        assert diff(turned((5, "temperature", 0.3), (7, "learning_rate", 1.0)), run()) == {}
-
-    def test_many_are_counted_and_still_told_apart(self) -> None:
-        def of(third: float) -> RunConfig:
-            return turned(*((i, "lambda", v) for i, v in enumerate([0.1, 0.2, third, 0.4, 0.5], 1)))
-
-        first, second = diff(of(0.3), of(0.35))["Weight λ"]
-        assert first == "0.9 → 0.1 at step 1 → … → 0.5 at step 5 (5 turns) (1)"
-        assert second == "0.9 → 0.1 at step 1 → … → 0.5 at step 5 (5 turns) (2)"
-
-    def test_a_weight_that_leaves_lambda_is_told(self) -> None:
-        plain = [{"objective": mix(0.5, "additive")}]
-        values = diff(run(phases=plain), turned((4, "cross_entropy.weight", 0.2), phases=plain))
-        assert values == {"Weight of CE": ("1", "1 → 0.2 at step 4")}
-
-    def test_a_turn_belongs_to_its_phase(self) -> None:
-        phases = [{"steps": 5, "objective": {"terms": [{"loss": "simcse", "views": DROPOUT}]}}, {"steps": 5}]
-        pair = (run(phases=phases), turned((8, "temperature", 0.1), phases=phases))
-        assert diff(*pair) == {"Phase 2: Temperature τ of SCL": ("0.3", "0.3 → 0.1 at step 8")}
-
-
-class TestRows:
-    HASH = ("a" * 64, "b" * 64)
-
-    def of(self, content_hash: str | None, seed: int = 0, **task: Any) -> RunConfig:
-        return run(seed=seed, task={"id": "file", "path": "/x/a.csv", "content_hash": content_hash} | task)
-
-    def test_a_file_that_changed_is_told(self) -> None:
-        assert diff(self.of(self.HASH[0]), self.of(self.HASH[1])) == {"Rows of the task": ("aaaaaaaa", "bbbbbbbb")}
-
-    def test_other_rows_of_another_sample_only_follow(self) -> None:
-        sampled = [self.of(self.HASH[seed], seed, train_size=20) for seed in (0, 1)]
-        assert diff(*sampled) == {"Seed": ("0", "1")}
-        assert diff(self.of(self.HASH[0]), self.of(self.HASH[1], train_size=20)) == {"Training rows": ("All", "20")}
-
-    def test_another_seed_does_not_excuse_other_rows_where_nothing_is_drawn(self) -> None:
-        found = diff(self.of(self.HASH[0], 0), self.of(self.HASH[1], 1))
-        assert found == {"Rows of the task": ("aaaaaaaa", "bbbbbbbb"), "Seed": ("0", "1")}
-
-    def test_where_the_same_rows_come_from_makes_no_difference(self) -> None:
-        read = self.of(self.HASH[0], reading={"text": "review"}, path="/y/b.csv")
-        assert diff(self.of(self.HASH[0]), read) == {}
-        unprepared = self.of(None, reading={"text": "review"}, path="/y/b.csv")
-        assert diff(self.of(None), unprepared) == {"Task": ("a.csv", "b.csv"), "Text column": ("Detected", "review")}
-
-    def test_two_of_three_with_the_same_rows(self) -> None:
-        found = diff(
-            self.of(self.HASH[0]),
-            self.of(self.HASH[0], reading={"text": "review"}),
-            self.of(self.HASH[1], train_size=20),
-        )
-        assert found["Training rows"] == ("All", "All", "20")
-        assert found["Text column"] == ("Detected", "review", "Detected")
-
-    def test_two_tasks_of_one_name_are_told_apart(self) -> None:
-        other = self.of(self.HASH[1], path="/y/a.csv")
-        assert diff(self.of(self.HASH[0]), other)["Task"] == ("a.csv (1)", "a.csv (2)")
-
-    def test_a_name_is_given_as_it_is(self) -> None:
-        found = diff(run(task={"name": HOSTILE}), run(task={"id": "news_topics", "name": "News"}))
-        assert found["Task"] == (" ".join(HOSTILE.split()), "News")
+def test_the_name_of_a_task_is_not_escaped() -> None:
+    found = diff(run(task={"name": HOSTILE}), run(task={"id": "news_topics", "name": "News"}))
+    assert found["Task"] == (" ".join(HOSTILE.split()), "News")
 
 
 class TestPrepared:
@@ -320,11 +300,6 @@ def test_the_order_of_keys_does_not_count() -> None:
     text = RunConfig().to_json()
     backwards = json.dumps(dict(reversed(json.loads(text).items())))
     assert config_hash(backwards) == config_hash(text)
-
-
-def additive(*terms: dict[str, Any], turns: Sequence[Turn] = (), **phase: Any) -> RunConfig:
-    objective = {"terms": list(terms), "combine": "additive"}
-    return turned(*turns, phases=[{"objective": objective, "steps": 10} | phase])
 
 
 PLAIN = additive(CE, SCL)
