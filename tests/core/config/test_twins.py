@@ -12,7 +12,7 @@ from core.config.compare import config_differences
 from core.config.edit import NAME_LENGTH, twin, twin_name
 from core.errors import ConfigError
 from tests.cases import each
-from tests.core.config.made import CE, DROPOUT, SCL, turned, views
+from tests.core.config.made import CE, SCL, turned, views
 
 TAU = "phases.0.objective.terms.supcon.temperature"
 LAMBDA = "phases.0.objective.lambda"
@@ -108,37 +108,26 @@ def test_a_view_by_its_key() -> None:
     assert diff(eda, changed) == {"Rate r of easy data augmentation for SCL": ("0.1", "0.4")}
 
 
-class TestObjective:
-    TURNED = turned((2, "learning_rate", 0.5), (3, "temperature", 0.1))
+OBJECTIVE = "phases.0.objective"
+TURNED = turned((2, "learning_rate", 0.5), (3, "temperature", 0.1))
+TWO_TERMS = turned(
+    *((2, f"{key}.temperature", 0.1) for key in ("supcon", "supcon_2")),
+    phases=[{"objective": {"terms": [SCL, SCL], "combine": "additive"}}],
+)
 
-    @each(
-        ("path", "left"),
-        [
-            (TAU, ["learning_rate"]),
-            (LAMBDA, ["learning_rate", "temperature"]),
-            ("phases.0.batch_size", ["learning_rate", "temperature"]),
-        ],
-    )
-    def test_turns_that_would_undo_the_change_go(self, path: str, left: list[str]) -> None:
-        made = twin(self.TURNED, path, 8 if path.endswith("size") else 0.2)
-        assert [turn.name for turn in made.knob_turns] == left
 
-    def test_turns_of_another_term_stay(self) -> None:
-        phases = [{"objective": {"terms": [SCL, SCL], "combine": "additive"}}]
-        both = turned(*((2, f"{key}.temperature", 0.1) for key in ("supcon", "supcon_2")), phases=phases)
-        made = twin(both, "phases.0.objective.terms.supcon_2.temperature", 0.5)
-        assert [turn.name for turn in made.knob_turns] == ["supcon.temperature"]
-
-    def test_turns_of_a_replaced_objective_go(self) -> None:
-        assert [turn.name for turn in twin(self.TURNED, "phases.0.objective", "ce").knob_turns] == ["learning_rate"]
-
-    def test_a_name_has_the_change_and_not_the_turns_that_both_make(self) -> None:
-        assert twin_name("R", self.TURNED, twin(self.TURNED, TAU, 0.5)) == "R, τ 0.5 instead of 0.3"
-
-    @each(("name", "message"), [("simcse", "two phases"), ("nonsense", "choose one of")])
-    def test_what_is_no_objective(self, original: RunConfig, name: str, message: str) -> None:
-        with pytest.raises(ConfigError, match=message):
-            twin(original, "phases.0.objective", name)
+@each(
+    ("config", "path", "value", "left"),
+    [
+        (TURNED, TAU, 0.2, ["learning_rate"]),
+        (TURNED, LAMBDA, 0.2, ["learning_rate", "temperature"]),
+        (TURNED, "phases.0.batch_size", 8, ["learning_rate", "temperature"]),
+        (TURNED, OBJECTIVE, "ce", ["learning_rate"]),
+        (TWO_TERMS, f"{OBJECTIVE}.terms.supcon_2.temperature", 0.5, ["supcon.temperature"]),
+    ],
+)
+def test_turns_that_would_undo_the_change_go(config: RunConfig, path: str, value: Any, left: list[str]) -> None:
+    assert [turn.name for turn in twin(config, path, value).knob_turns] == left
 
 
 @each(
@@ -150,6 +139,8 @@ class TestObjective:
         ("phases.0.objective.terms.dscl.temperature", 0.5, "terms has 2; give a number from 0 to 1"),
         ("phases.3.batch_size", 8, "phases has 1; give 0"),
         ("nothing.at.all", 8, "nothing = .*nothing is not a field"),
+        (OBJECTIVE, "simcse", "two phases"),
+        (OBJECTIVE, "nonsense", "choose one of"),
     ],
 )
 def test_what_cannot_be_is_refused_in_a_sentence(original: RunConfig, path: str, value: Any, message: str) -> None:
@@ -174,13 +165,18 @@ class TestName:
     def test_it_says_what_changed(self, original: RunConfig, path: str, value: Any, name: str) -> None:
         assert twin_name("Run 7", original, twin(original, path, value)) == name
 
-    def test_a_symbol_that_two_settings_have_keeps_its_owner(self) -> None:
-        terms = [SCL, {"loss": "simcse", "views": DROPOUT}]
-        both = parse_config({"phases": [{"objective": {"terms": terms, "combine": "additive"}}]})
-        assert twin_name("R", both, twin(both, TAU, 0.1)) == "R, τ of SCL 0.1 instead of 0.3"
-
-    def test_a_phase_is_named(self) -> None:
-        assert twin_name("R", TWO, twin(TWO, "phases.1.batch_size", 8)) == "R, phase 2: batch size 8 instead of 16"
+    @each(
+        ("config", "path", "value", "name"),
+        [
+            (TURNED, TAU, 0.5, "R, τ 0.5 instead of 0.3"),  # without the turns that both make
+            (TWO_TERMS, TAU, 0.1, "R, τ of SCL 0.1 instead of 0.3"),  # two settings have the symbol
+            (TWO, "phases.1.batch_size", 8, "R, phase 2: batch size 8 instead of 16"),
+        ],
+    )
+    def test_it_names_the_owner_or_the_phase_only_where_another_has_the_setting(
+        self, config: RunConfig, path: str, value: Any, name: str
+    ) -> None:
+        assert twin_name("R", config, twin(config, path, value)) == name
 
     @each("title", ["x" * 80, f"{HOSTILE} " * 9, "word " * 40, "\n a\tb "])
     @each(("path", "value"), [(TAU, 0.1), ("encoder.id", "y" * 300)])
