@@ -171,11 +171,9 @@ class TestMessage:
             )
             assert (remedy == error.remedy.template) == (code == ENGLISH)
 
-    def test_a_number_decides_the_form(self) -> None:
+    def test_a_number_decides_the_form_and_several_values_are_listed(self) -> None:
         rows = [str(Message("{count} row", "{count} rows", count=count)) for count in (0, 1, 1080)]
         assert rows == ["0 rows", "1 row", "1,080 rows"]
-
-    def test_several_values_are_listed(self) -> None:
         message = Message("choose one of {names}.", names=("a", "b"))
         assert str(message) == "choose one of a, b."
         assert "a、b" in message.render("zh")

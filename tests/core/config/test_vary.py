@@ -127,11 +127,6 @@ def test_two_phases_have_labels_of_their_own() -> None:
     assert "Objective" not in found
 
 
-def test_contrast_alone_is_not_offered_the_classifier_alone() -> None:
-    config = parse_config({"phases": PRESETS["simcse"].phases({"steps": 20})})
-    assert "classifier" not in values(offered(config)["Phase 1: Trained weights"])
-
-
 def test_a_batch_is_not_larger_than_the_rows_nor_the_rows_fewer_than_a_batch() -> None:
     few = offered(parse_config({"task": {"train_size": 20}}))
     assert values(few["Batch size"]) == [8]
@@ -140,7 +135,9 @@ def test_a_batch_is_not_larger_than_the_rows_nor_the_rows_fewer_than_a_batch() -
     assert values(large["Training rows"]) == [100]
 
 
-def test_the_part_that_learns_has_its_size() -> None:
+def test_the_part_that_learns_has_its_size_and_contrast_alone_no_classifier_alone() -> None:
+    simcse = offered(parse_config({"phases": PRESETS["simcse"].phases({"steps": 20})}))
+    assert "classifier" not in values(simcse["Phase 1: Trained weights"])
     lora = offered(parse_config({"phases": [{"trainable": {"part": "lora"}}]}))
     assert values(lora["LoRA rank"]) == [4, 16]
     blocks = offered(parse_config({"phases": [{"trainable": {"part": "last_blocks", "blocks": 1}}]}))
