@@ -98,26 +98,17 @@ def test_uniform_leaves_the_own_view_no_weight_of_its_own() -> None:
     assert mixed - uniform == {"phases.0.objective.terms.dscl.alpha"}
 
 
-@each(
-    ("value", "text"),
-    [(0.3, "0.3"), (5e-5, "5e-05"), (2e-4, "2e-04"), (1.0, "1"), (0.0, "0"), (-0.5, "-0.5"), (0.001, "0.001")],
-)
-def test_a_number_is_as_short_as_it_can_be(value: float, text: str) -> None:
-    assert number_text(value) == text
-
-
-def test_no_number_is_rounded() -> None:
+def test_a_number_is_as_short_as_it_can_be_but_not_rounded() -> None:
+    shortest = ["0.3", "5e-05", "2e-04", "1", "0", "-0.5", "0.001"]
+    assert [number_text(float(text)) for text in shortest] == shortest
     rng = np.random.default_rng(0)
     numbers = [*rng.normal(size=50), *(10.0 ** rng.uniform(-12, 12, 50)), 0.1 + 0.2, math.nextafter(0.3, 1)]
     assert [float(number_text(float(value))) for value in numbers] == numbers
 
 
-@each(("value", "text"), [(None, ABSENT), (True, "On"), (1200, "1,200"), ((2, 4), "2, 4"), ("roberta", "roberta")])
-def test_other_values_without_words(value: object, text: str) -> None:
-    assert value_text(value) == text
-
-
 def test_words_stand_for_values() -> None:
+    plain = {None: ABSENT, True: "On", 1200: "1,200", (2, 4): "2, 4", "roberta": "roberta"}
+    assert {value: value_text(value) for value in plain} == plain
     assert value_text(None, fields_of(TaskConfig)["train_size"]) == "All"
     assert value_text(None, fields_of(OptimiserConfig)["classifier_learning_rate"]) == "The default"
     assert value_text(False, fields_of(OptimiserConfig)["bias_correction"]) == "Off"
