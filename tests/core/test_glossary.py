@@ -8,11 +8,8 @@ from core.glossary import GLOSSARY, PICTURES, Term, as_markdown
 from tests.cases import each
 
 
-def test_there_is_a_picture_for_each_and_none_without_a_term() -> None:
+def test_there_is_a_picture_and_a_title_for_each_and_no_other_picture() -> None:
     assert {path.name for path in PICTURES.iterdir()} == {term.path.name for term in GLOSSARY.values()}
-
-
-def test_no_two_are_called_alike() -> None:
     assert len({term.title for term in GLOSSARY.values()}) == len(GLOSSARY)
 
 
