@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import chain
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -21,9 +21,21 @@ WEIGHT_MAX = 1000.0
 
 
 class _WithSettings(BaseModel):
-    """Base of models that accept the settings of a registry entry besides their fields."""
+    """Base of models that accept the settings of a registry entry besides their fields.
+
+    The field that names the entry has the name of the registry's kind.
+    """
 
     model_config = ConfigDict(frozen=True, extra="allow", allow_inf_nan=False)
+    registry: ClassVar[Any]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _check_parameters(cls, given: Any) -> Any:
+        if not isinstance(given, dict) or cls.registry.kind not in given:
+            return given
+        entry = cls.registry.entry(given[cls.registry.kind])
+        return check_parameters(entry.name, entry.parameters, given, tuple(cls.model_fields))
 
     @property
     def parameters(self) -> dict[str, Value]:
@@ -33,15 +45,8 @@ class _WithSettings(BaseModel):
 class ViewConfig(_WithSettings):
     """One further view of a text. Its parameters, such as `rate`, are additional fields."""
 
+    registry = VIEWS
     view: str
-
-    @model_validator(mode="before")
-    @classmethod
-    def _check_parameters(cls, given: Any) -> Any:
-        if not isinstance(given, dict) or "view" not in given:
-            return given
-        entry = VIEWS.entry(given["view"])
-        return check_parameters(entry.name, entry.parameters, given, ("view",))
 
     @property
     def entry(self) -> ViewEntry:
@@ -51,17 +56,10 @@ class ViewConfig(_WithSettings):
 class TermConfig(_WithSettings):
     """One weighted loss on the views of a text. Its parameters, such as `temperature`, are additional fields."""
 
+    registry = LOSSES
     loss: str
     weight: Annotated[float, Field(ge=0.0, le=WEIGHT_MAX)] = 1.0
     views: Annotated[tuple[ViewConfig, ...], Field(max_length=8)] = ()
-
-    @model_validator(mode="before")
-    @classmethod
-    def _check_parameters(cls, given: Any) -> Any:
-        if not isinstance(given, dict) or "loss" not in given:
-            return given
-        entry = LOSSES.entry(given["loss"])
-        return check_parameters(entry.name, entry.parameters, given, ("loss", "weight", "views"))
 
     @model_validator(mode="after")
     def _check_mix(self) -> TermConfig:
