@@ -234,14 +234,10 @@ def _script_messages(code: str, part: str) -> Mapping[str, str]:
     }
 
 
-def catalogue_path(code: str) -> Path:
-    return FOLDER / f"{code}.po"
-
-
 @cache
 def read_catalogue(code: str) -> Catalog:
     """Load the messages of a language from its file, with their source locations."""
     from babel.messages.pofile import read_po
 
-    with catalogue_path(code).open("rb") as file:
+    with (FOLDER / f"{code}.po").open("rb") as file:
         return read_po(file, locale=code)

@@ -17,7 +17,7 @@ from babel.messages.extract import extract_from_dir
 from babel.messages.pofile import read_po, write_po
 
 from core import errors
-from core.messages import ENGLISH, LANGUAGES, catalogue_path
+from core.messages import ENGLISH, FOLDER, LANGUAGES
 
 ROOT = Path(__file__).resolve().parents[1]
 TRANSLATED = [code for code in LANGUAGES if code != ENGLISH]
@@ -80,7 +80,7 @@ def code_messages(*functions: str) -> Catalog:
 
 def updated(code: str) -> Catalog:
     """Return the catalogue of a language with exactly the messages of the code."""
-    path = catalogue_path(code)
+    path = FOLDER / f"{code}.po"
     if path.is_file():
         with path.open("rb") as file:
             catalogue = read_po(file, locale=code)
@@ -104,7 +104,7 @@ def written(catalogue: Catalog) -> str:
 def main() -> None:
     for code in TRANSLATED:
         catalogue = updated(code)
-        catalogue_path(code).write_text(written(catalogue), encoding="utf-8")
+        (FOLDER / f"{code}.po").write_text(written(catalogue), encoding="utf-8")
         missing = [message for message in catalogue if message.id and not message.string]
         print(f"{code}: {len(catalogue)} messages, {len(missing)} to translate")
 

@@ -16,9 +16,6 @@ from core.messages import with_more
 from core.parameters import AUTO
 
 SEED = "seed"
-# A task's settings determine its rows, except the sampler, which only draws batches from them.
-OF_ROWS = "task."
-BEYOND_ROWS = "task.sampler"
 # Parameters of losses that older versions did not have, with the values that stand for their absence.
 _NO_FACTOR = ("base_temperature", 0.0)
 LATER: Mapping[str, Sequence[tuple[str, object]]] = {
@@ -63,8 +60,9 @@ def config_differences(
     rows = []
     for path in _merged_order([list(one) for one in found]):
         given = [one.get(path) for one in found]
-        # Runs with the same content hash have the same rows, whatever settings produced them.
-        decides = path.startswith(OF_ROWS) and path != BEYOND_ROWS
+        # Runs with the same content hash have the same rows, whatever settings produced them. The sampler only draws
+        # batches from them.
+        decides = path.startswith("task.") and path != "task.sampler"
         hashes = [config.task.content_hash if decides else None for config in configs]
         if path not in unbound and _differs(given, hashes):
             label = next(setting.label for setting in given if setting is not None)

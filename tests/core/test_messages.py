@@ -14,11 +14,11 @@ from babel.messages.catalog import Message as CatalogueMessage
 from core.errors import ConfigError, StoreError, TaskError
 from core.messages import (
     ENGLISH,
+    FOLDER,
     LANGUAGES,
     Message,
     Text,
     _,
-    catalogue_path,
     clauses,
     dump_text,
     in_language,
@@ -43,7 +43,7 @@ SCRIPT_CALL = re.compile(r"""(?<![\w.])(?:_|N_)\(\s*("(?:[^"\\]|\\.)*"(?:\s*\+)?
 @each("code", TRANSLATED)
 def test_the_catalogue_has_exactly_what_the_code_says(code: str) -> None:
     """On failure: python -m tests.catalogues, then translate the new messages."""
-    assert written(updated(code)) == catalogue_path(code).read_text(encoding="utf-8")
+    assert written(updated(code)) == (FOLDER / f"{code}.po").read_text(encoding="utf-8")
 
 
 @each("code", TRANSLATED)
@@ -274,4 +274,4 @@ def test_the_check_sees_what_is_in_no_catalogue(call: str, translatable: bool) -
 
 def test_every_language_has_a_catalogue() -> None:
     assert next(iter(LANGUAGES)) == ENGLISH
-    assert sorted(path.stem for path in (ROOT / "assets" / "languages").glob("*.po")) == sorted(TRANSLATED)
+    assert sorted(path.stem for path in FOLDER.glob("*.po")) == sorted(TRANSLATED)
