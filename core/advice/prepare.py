@@ -146,13 +146,13 @@ def prepare(
         else _with_objective(change, phases[config.phase_at(change.step)], encoder, learned, shape)
         for change in config.changes
     )
-    config = config.model_copy(update={"changes": changes})
+    more: dict[str, object] = {"changes": changes, "probe": _probe(probe, config.steps, data, gpu)}
     if config.classifier_start == "auto":
         probe_helps = not two and phases[0].objective.trains_classifier and len(data.classes) >= MANY_CLASSES
-        config = config.model_copy(update={"classifier_start": "probe" if probe_helps else "random"})
+        more["classifier_start"] = "probe" if probe_helps else "random"
     if config.precision == "auto":
-        config = config.model_copy(update={"precision": "bfloat16" if bfloat16 else "float32"})
-    config = config.model_copy(update={"probe": _probe(probe, config.steps, data, gpu)})
+        more["precision"] = "bfloat16" if bfloat16 else "float32"
+    config = config.model_copy(update=more)
     return config.model_copy(update={"checkpoint": _checkpoint(config, shape)}), data
 
 
