@@ -15,7 +15,7 @@ from core.config.plan import as_ended, as_launched, objective_at
 from core.config.run import named_paths, without_folders
 from core.errors import ConfigError
 from tests.cases import each
-from tests.core.config.made import Turn, turned
+from tests.core.config.made import CE, SCL, Turn, turned
 
 PARENT = "a" * 12
 
@@ -48,6 +48,7 @@ def test_settings_change_right_after_the_shared_steps() -> None:
     assert (before.objective, before.rate_factor) == (parent().phases[0].objective, 1.0)
     assert (after.objective.keys, after.rate_factor) != (before.objective.keys, 1.0)
     assert (made.sampler_at(40), made.sampler_at(41)) == ("auto", "random")
+    assert from_settings(settings_text(made)) == made  # as options of the command line
 
 
 def test_a_knob_keeps_later_turns_of_others_and_drops_its_own() -> None:
@@ -83,10 +84,9 @@ def test_a_change_that_cannot_be_used_is_refused(change: dict[str, Any], sentenc
 
 
 def test_a_queue_cannot_begin_during_a_phase() -> None:
-    terms = [{"loss": "supcon", "weight": 0.9, "queue": 32}, {"loss": "cross_entropy", "weight": 0.1}]
-    change = {"step": 41, "objective": {"terms": terms}}
+    terms = [SCL | {"weight": 0.9, "queue": 32}, CE | {"weight": 0.1}]
     with pytest.raises(ConfigError, match="cannot change during a phase"):
-        parent(changes=[change])
+        parent(changes=[{"step": 41, "objective": {"terms": terms}}])
 
 
 def test_differences_and_labels_show_the_change_with_its_step() -> None:
@@ -107,11 +107,6 @@ def test_a_draft_from_a_branch_begins_with_its_last_settings_and_is_no_branch() 
     for draft in (ended, as_launched(made), twin(made, "seed", 7)):
         assert draft.branch is None
     assert twin(made, "seed", 7).changes == made.changes
-
-
-def test_the_settings_of_a_branch_can_be_written_as_options() -> None:
-    made = branch(parent(), PARENT, 40, turns={"temperature": 0.1}, sampler="random")
-    assert from_settings(settings_text(made)) == made
 
 
 def test_a_parent_and_its_branches_share_their_first_steps() -> None:
