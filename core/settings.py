@@ -10,12 +10,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field, SecretStr, ValidationError, field_validator
-from pydantic_settings import (
-    BaseSettings,
-    PydanticBaseSettingsSource,
-    SettingsConfigDict,
-    TomlConfigSettingsSource,
-)
+from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from core.errors import ConfigError
 from core.messages import _
@@ -85,18 +80,6 @@ class Settings(BaseSettings):
     total_waiting: Annotated[int, Field(ge=1)] = 1_000
     paused_minutes: Annotated[float, Field(gt=0)] = 10.0
 
-    @classmethod
-    def settings_customise_sources(
-        cls,
-        settings_cls: type[BaseSettings],
-        init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,
-        dotenv_settings: PydanticBaseSettingsSource,
-        file_secret_settings: PydanticBaseSettingsSource,
-    ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Read the environment first, then the settings file."""
-        return init_settings, env_settings, TomlConfigSettingsSource(settings_cls, settings_file())
-
     @field_validator("address")
     @classmethod
     def _is_address(cls, given: str | None) -> str | None:
@@ -119,29 +102,23 @@ class Settings(BaseSettings):
         return given
 
 
-def settings_file() -> Path:
-    """Return the path of the settings file, SCL_SETTINGS or else scl.toml in the current folder.
-
-    The environment overrides the file.
-    """
-    return Path(os.environ.get(f"{PREFIX}SETTINGS") or "scl.toml")
-
-
 def settings() -> Settings:
-    """Return the current settings from the environment and the settings file.
+    """Return the current settings from the environment and the settings file; the environment overrides the file.
+
+    The file is SCL_SETTINGS, or else scl.toml in the current folder.
 
     Raises: ConfigError naming the variable, its value and a remedy.
     """
+    file = Path(os.environ.get(f"{PREFIX}SETTINGS") or "scl.toml")
     try:
         # Other empty variables count as not set. An empty admin key is a mistake that would leave a server without an
         # admin.
         if os.environ.get(ADMIN_KEY) == "":
             return Settings(admin_key=SecretStr(""))
-        environment = ((name, value) for name, value in os.environ.items() if name.upper().startswith(PREFIX))
-        file = settings_file()
-        return _settings(frozenset(environment), file.read_bytes() if file.is_file() else None)
+        environment = ((name.upper(), value) for name, value in os.environ.items() if name.upper().startswith(PREFIX))
+        return _settings(frozenset(environment), file.read_bytes() if file.is_file() else b"")
     except (tomllib.TOMLDecodeError, OSError, UnicodeDecodeError) as error:
-        raise ConfigError("settings", str(settings_file()), "{problem}: give a TOML file.", problem=error) from None
+        raise ConfigError("settings", str(file), "{problem}: give a TOML file.", problem=error) from None
     except ValidationError as error:
         first = error.errors()[0]
         name = f"{PREFIX}{'.'.join(map(str, first['loc']))}".upper()
@@ -151,6 +128,8 @@ def settings() -> Settings:
 
 
 @lru_cache(maxsize=16)
-def _settings(environment: frozenset[tuple[str, str]], file: bytes | None) -> Settings:
+def _settings(environment: frozenset[tuple[str, str]], file: bytes) -> Settings:
     """Load the settings. They are cached until a source changes, because a page reads them many times."""
-    return Settings()
+    overridden = {name for name, value in environment if value}
+    given = tomllib.loads(file.decode())
+    return Settings(**{name: value for name, value in given.items() if f"{PREFIX}{name}".upper() not in overridden})
