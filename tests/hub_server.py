@@ -38,32 +38,16 @@ RESOLVE = re.compile(r"/(?P<kind>datasets/)?(?P<repo>[^/]+(?:/[^/]+)?)/resolve/(
 RANGE = re.compile(r"bytes=(\d+)-(\d*)")
 COMMIT = re.compile(r"[0-9a-f]{40}")
 CHUNK_BYTES = 16_384
-DATE = "2024-01-02T03:04:05.000Z"
 
 
 @dataclass
 class Repo:
-    """A repository with the files of each revision."""
+    """A repository: the commit that each branch and each commit id names, and the files of each commit."""
 
-    kind: RepoType
     name: str
-    revisions: dict[str, dict[str, bytes]] = field(default_factory=dict)
+    commits: dict[str, str] = field(default_factory=dict)
+    files: dict[str, Files] = field(default_factory=dict)
     gated: bool = False
-
-    def commit(self, revision: str) -> str | None:
-        """Return the commit that a branch or a commit id names, or None."""
-        commits = {name: self._sha(name) for name in self.revisions}
-        return commits.get(revision) or (revision if revision in commits.values() else None)
-
-    def files(self, revision: str) -> dict[str, bytes]:
-        commit = self.commit(revision)
-        return next(files for name, files in self.revisions.items() if self._sha(name) == commit)
-
-    def _sha(self, revision: str) -> str:
-        if COMMIT.fullmatch(revision):
-            return revision
-        content = [(path, blob_id(data)) for path, data in sorted(self.revisions[revision].items())]
-        return hashlib.sha1(repr((self.kind, self.name, content)).encode()).hexdigest()
 
 
 @dataclass
@@ -112,8 +96,12 @@ class HubServer:
 
     def add(self, kind: RepoType, name: str, files: Files, *, revision: str = "main", gated: bool = False) -> Repo:
         """Serve a repository, or another revision of it."""
-        repo = self.repos.setdefault((kind, name), Repo(kind, name))
-        repo.revisions[revision] = dict(files)
+        repo = self.repos.setdefault((kind, name), Repo(name))
+        content = [(path, blob_id(data)) for path, data in sorted(files.items())]
+        digest = hashlib.sha1(repr((kind, name, content)).encode()).hexdigest()
+        commit = revision if COMMIT.fullmatch(revision) else digest
+        repo.commits |= {revision: commit, commit: commit}
+        repo.files[commit] = dict(files)
         repo.gated = gated or repo.gated
         return repo
 
@@ -174,11 +162,10 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _api(self, repo: Repo, verb: str | None, rest: str) -> None:
         quoted, _, folder = rest.partition("/")
-        revision = unquote(quoted) or "main"
-        commit = repo.commit(revision)
+        commit = repo.commits.get(unquote(quoted) or "main")
         if commit is None:
             return self._error(HTTPStatus.NOT_FOUND, "RevisionNotFound")
-        files = repo.files(revision)
+        files = repo.files[commit]
         if verb == "tree":
             deep = parse_qs(urlsplit(self.path).query).get("recursive", ["false"])[0].lower() in ("true", "1")
             entries = tree(files, unquote(folder), deep=deep)
@@ -192,13 +179,10 @@ class _Handler(BaseHTTPRequestHandler):
                 "id": repo.name,
                 "sha": commit,
                 "private": False,
-                "disabled": False,
                 "gated": "auto" if repo.gated else False,
                 "downloads": 0,
                 "likes": 0,
                 "tags": [],
-                "lastModified": DATE,
-                "createdAt": DATE,
                 "siblings": [{"rfilename": path} for path in sorted(files)],
             }
         )
@@ -208,10 +192,10 @@ class _Handler(BaseHTTPRequestHandler):
             return self._error(
                 HTTPStatus.FORBIDDEN if self.headers.get("Authorization") else HTTPStatus.UNAUTHORIZED, "GatedRepo"
             )
-        commit = repo.commit(revision)
+        commit = repo.commits.get(revision)
         if commit is None:
             return self._error(HTTPStatus.NOT_FOUND, "RevisionNotFound")
-        data = repo.files(revision).get(path)
+        data = repo.files[commit].get(path)
         head = {"X-Repo-Commit": commit, "Accept-Ranges": "bytes"}
         if data is None:
             return self._error(HTTPStatus.NOT_FOUND, "EntryNotFound", head)

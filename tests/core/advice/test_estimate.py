@@ -103,15 +103,13 @@ def seen(*names: str) -> dict[str, Any]:
     return SCL | {"views": views(*names)}
 
 
+QUEUED = SCL | {"queue": 64}
+
+
 class TestObjectives:
     @each(
         ("term", "factor"),
-        [
-            (seen("head_dropout", "layers"), 1),
-            (seen("dropout", "eda"), 3),
-            (seen("adversarial"), 4),
-            ({"loss": "supcon", "queue": 64}, 2),
-        ],
+        [(seen("head_dropout", "layers"), 1), (seen("dropout", "eda"), 3), (seen("adversarial"), 4), (QUEUED, 2)],
     )
     def test_every_reading_of_the_encoder_costs_once_more(
         self, estimated: Estimated, term: dict[str, Any], factor: int
@@ -123,21 +121,13 @@ class TestObjectives:
         assert (dearer.memory_bytes == plain.memory_bytes) == (factor == 1)
 
     def test_a_queue_keeps_a_copy_of_the_encoder(self, estimated: Estimated) -> None:
-        two = estimated(**costing(CE, {"loss": "supcon", "queue": 64}))
+        two = estimated(**costing(CE, QUEUED))
         same = estimated(**costing(CE, seen("dropout")))
         assert two.memory_bytes - same.memory_bytes == pytest.approx(4 * MINI_LM.parameters)
 
-    def test_phases_add_up_in_time_and_the_larger_one_counts_in_memory(
-        self, draft: Callable[..., RunConfig], tiny_encoder: Path
-    ) -> None:
-        shape = encoder_shape(str(tiny_encoder))
+    def test_phases_add_up_in_time_and_the_larger_one_counts_in_memory(self, estimated: Estimated) -> None:
         given = [{"steps": 4, "batch_size": size, "objective": {"terms": [CE]}} for size in (8, 32)]
-
-        def cost(*phases: dict[str, Any]) -> Estimate:
-            config, data = prepare(draft(more={"phases": list(phases)}), gpu=False)
-            return estimate(config, data, shape, 1e9, measured=False)
-
-        first, second, both = cost(given[0]), cost(given[1]), cost(*given)
+        first, second, both = (estimated(more={"phases": phases}) for phases in (given[:1], given[1:], given))
         assert both.steps_s == pytest.approx(first.steps_s + second.steps_s)
         assert both.memory_bytes == max(first.memory_bytes, second.memory_bytes)
 
@@ -179,8 +169,8 @@ class TestWhatIsTrained:
         "more",
         [
             costing(CE, seen("eda")),
-            costing(CE, {"loss": "supcon", "layers": [1, 2]}),
-            costing(CE, {"loss": "supcon", "level": "token", "layers": [2]}),
+            costing(CE, SCL | {"layers": [1, 2]}),
+            costing(CE, SCL | {"level": "token", "layers": [2]}),
             costing(CE) | {"micro_batch": 8},
         ],
     )
@@ -197,12 +187,11 @@ class TestWhatIsTrained:
         assert two == pytest.approx(one)
 
 
-def test_the_second_text_of_a_pair_is_read_too(tmp_path: Path, draft: Callable[..., RunConfig]) -> None:
+def test_the_second_text_of_a_pair_is_read_too(tmp_path: Path, estimated: Estimated) -> None:
     def cost(header: str, row: str) -> Estimate:
         path = tmp_path / "rows.csv"
         path.write_text(header + "".join(f"{row},{'ab'[i % 2]}\n" for i in range(80)))
-        config, data = prepare(draft(task={"path": str(path)}), gpu=False)
-        return estimate(config, data, MINI_LM, 1e9, measured=False)
+        return estimated(shape=MINI_LM, task={"path": str(path)})
 
     single, pair = cost("text,label\n", "x" * 40), cost("text,text_b,label\n", f"{'x' * 40},{'y' * 40}")
     assert 1.5 < pair.steps_s / single.steps_s < 2

@@ -136,8 +136,7 @@ def rows_of(answer: Mapping[str, Any], split: str) -> list[tuple[str, str]]:
 
 class TestFetching:
     def test_every_row_of_three_splits_arrives_with_the_name_of_its_label_and_the_source(self, client: Client) -> None:
-        commit = client.hub.repos["dataset", "acme/tiny"].commit("main")
-        assert commit is not None
+        commit = client.hub.repos["dataset", "acme/tiny"].commits["main"]
         [answer] = client.fetch(TINY)
         assert rows_of(answer, "train") == named(opinions(60))
         assert rows_of(answer, "validation") == named(opinions(12, 60))
