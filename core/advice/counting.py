@@ -37,26 +37,22 @@ class TokenCounts:
     unknown_share: float
 
 
-def token_counter(encoder_id: str) -> Callable[[Sequence[Input]], TokenCounts]:
-    """Return a function that counts the tokens of texts and pairs as the encoder would read them without a limit.
+def token_counts(encoder_id: str, texts: Sequence[Input]) -> TokenCounts:
+    """Count the tokens of texts and pairs as the encoder would read them without a limit.
 
     Raises: EncoderError or ConfigError in one sentence if the tokenizer cannot be fetched or read.
     """
     reader = _reader(encoder_id)
-
-    def count(texts: Sequence[Input]) -> TokenCounts:
-        counts: list[int] = []
-        unknown = special = 0
-        for start in range(0, len(texts), CHUNK):
-            chunk = texts[start : start + CHUNK]
-            for ids in reader.ids(chunk):
-                counts.append(len(ids))
-                unknown += 0 if reader.unknown_id is None else ids.count(reader.unknown_id)
-            special += sum(reader.special[not isinstance(text, str)] for text in chunk)
-        own = sum(counts) - special
-        return TokenCounts(tuple(counts), unknown / own if own else 0.0)
-
-    return count
+    counts: list[int] = []
+    unknown = special = 0
+    for start in range(0, len(texts), CHUNK):
+        chunk = texts[start : start + CHUNK]
+        for ids in reader.ids(chunk):
+            counts.append(len(ids))
+            unknown += 0 if reader.unknown_id is None else ids.count(reader.unknown_id)
+        special += sum(reader.special[not isinstance(text, str)] for text in chunk)
+    own = sum(counts) - special
+    return TokenCounts(tuple(counts), unknown / own if own else 0.0)
 
 
 def job(request: dict[str, Any], folder: Path, progress: Callable[[int, int | None, Text], None]) -> dict[str, Any]:
@@ -65,12 +61,11 @@ def job(request: dict[str, Any], folder: Path, progress: Callable[[int, int | No
     Args:
         request: "encoder", its id, and "texts", in which a pair is a list of two.
     Returns: "counts" and "unknown_share", as in TokenCounts.
-    Raises: EncoderError or ConfigError, as `token_counter`.
+    Raises: EncoderError or ConfigError, as `token_counts`.
     """
     progress(0, None, Message("Downloading the tokenizer"))
-    counted = token_counter(request["encoder"])(
-        [text if isinstance(text, str) else (text[0], text[1]) for text in request["texts"]]
-    )
+    texts = [text if isinstance(text, str) else (text[0], text[1]) for text in request["texts"]]
+    counted = token_counts(request["encoder"], texts)
     return {"counts": list(counted.counts), "unknown_share": counted.unknown_share}
 
 

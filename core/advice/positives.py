@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from core.advice.counting import token_counter
+from core.advice.counting import token_counts
 from core.advice.estimate import SPECIAL_TOKENS, estimated_tokens
 from core.config.plan import TermPlan
 from core.models.source import tokenizer_file
@@ -179,7 +179,7 @@ def count_tokens(encoder_id: str, train: Split, max_length: int) -> TokenCounts:
     exact = tokenizer_file(encoder_id) is not None
     if exact:
         empty = "" if chosen.seconds is None else ("", "")
-        special, *counts = token_counter(encoder_id)([empty, *chosen.inputs]).counts
+        special, *counts = token_counts(encoder_id, [empty, *chosen.inputs]).counts
     else:
         special, counts = SPECIAL_TOKENS, [int(count) for count in estimated_tokens(chosen.display_texts, len(chosen))]
     tokens = tuple(max(0, min(max_length, count) - special) for count in counts)

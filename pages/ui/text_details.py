@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import streamlit as st
 
-from core.advice.counting import TokenCounts, token_counter, token_strings
+from core.advice.counting import TokenCounts, token_counts, token_strings
 from core.catalogue.encoders import LISTED
 from core.catalogue.views import VIEWS
 from core.config import EncoderConfig
@@ -118,7 +118,7 @@ def _counts(encoder: str, texts: list[Input]) -> TokenCounts | None:
 
 @cached(16, spinner=N_("Counting tokens"))
 def _counted(encoder: str, file: str, changed_ns: int, texts: list[Input]) -> TokenCounts:
-    return token_counter(encoder)(texts)
+    return token_counts(encoder, texts)
 
 
 TRANSLATE = "back_translation"

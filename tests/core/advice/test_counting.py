@@ -15,7 +15,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, 
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 from core.advice import counting
-from core.advice.counting import CHUNK, token_counter, token_strings
+from core.advice.counting import CHUNK, token_counts, token_strings
 from core.encoders.packing import Tokens
 from core.encoders.tokenizer import Tokenizer as EncoderTokenizer
 from core.errors import EncoderError
@@ -112,24 +112,24 @@ def encoder(request: pytest.FixtureRequest) -> tuple[str, Path]:
 class TestCounts:
     def test_they_are_those_of_transformers(self, encoder: tuple[str, Path]) -> None:
         expected = transformers_ids(encoder[1], TEXTS)
-        assert token_counter(encoder[0])(TEXTS).counts == tuple(map(len, expected))
+        assert token_counts(encoder[0], TEXTS).counts == tuple(map(len, expected))
 
     def test_the_unknown_share_is_of_the_tokens_that_are_not_special(self, encoder: tuple[str, Path]) -> None:
         tokenizer = AutoTokenizer.from_pretrained(encoder[1])
         plain = [text for text in TEXTS if "[SEP]" not in text]  # here a literal [SEP] is part of the text
         own = [i for text in plain for side in sides(text) for i in tokenizer(side, add_special_tokens=False).input_ids]
         share = own.count(tokenizer.unk_token_id) / len(own)
-        assert token_counter(encoder[0])(plain).unknown_share == pytest.approx(share)
+        assert token_counts(encoder[0], plain).unknown_share == pytest.approx(share)
 
     def test_what_the_encoder_reads_is_as_long_up_to_its_limit(self, encoder: tuple[str, Path]) -> None:
         read: list[Tokens] = EncoderTokenizer(AutoTokenizer.from_pretrained(encoder[1]), 32)(TEXTS)
-        assert [len(tokens.ids) for tokens in read] == [min(32, n) for n in token_counter(encoder[0])(TEXTS).counts]
+        assert [len(tokens.ids) for tokens in read] == [min(32, n) for n in token_counts(encoder[0], TEXTS).counts]
 
     def test_many_texts_are_counted_in_their_order(self, tiny_encoder: Path) -> None:
         texts = ["film " * (i % 7) for i in range(2 * CHUNK + 3)]
-        found = token_counter(str(tiny_encoder))(texts)
+        found = token_counts(str(tiny_encoder), texts)
         assert found == counting.TokenCounts(tuple(i % 7 + 2 for i in range(len(texts))), 0.0)
-        assert token_counter(str(tiny_encoder))([]) == counting.TokenCounts((), 0.0)
+        assert token_counts(str(tiny_encoder), []) == counting.TokenCounts((), 0.0)
 
 
 class TestStrings:
@@ -159,7 +159,7 @@ class TestTrouble:
     def test_a_broken_file_gives_one_sentence(self, tmp_path: Path, content: str) -> None:
         (tmp_path / "tokenizer.json").write_text(content)
         with pytest.raises(EncoderError, match="The tokenizer of encoder") as refused:
-            token_counter(str(tmp_path))
+            token_counts(str(tmp_path), [])
         check_sentence(refused.value)
 
     @pytest.mark.parametrize("model_type", ["bert", "roberta", "xlm-roberta"])
@@ -185,13 +185,13 @@ class TestTrouble:
 
         monkeypatch.setattr(counting, "_read", broken)
         with pytest.raises(ZeroDivisionError):
-            token_counter(str(tiny_encoder))
+            token_counts(str(tiny_encoder), [])
 
 
 COUNTING = """
 import json, sys
-from core.advice.counting import token_counter, token_strings
-counts = token_counter(sys.argv[1])(["the film", ("the film", "was")]).counts
+from core.advice.counting import token_counts, token_strings
+counts = token_counts(sys.argv[1], ["the film", ("the film", "was")]).counts
 strings = token_strings(sys.argv[1], "the film")
 heavy = [name for name in ("torch", "transformers", "umap") if name in sys.modules]
 print(json.dumps({"counts": counts, "strings": strings, "heavy": heavy}))
@@ -209,7 +209,7 @@ def test_a_job_counts_what_the_counter_counts(tiny_encoder: Path, tmp_path: Path
     request = {"encoder": str(tiny_encoder), "texts": ["the film was lovely", "unheard of", ["a scene", "its music"]]}
     reported: list[tuple[int, int | None, Text]] = []
     result = counting.job(request, tmp_path, lambda *now: reported.append(now))
-    counted = token_counter(str(tiny_encoder))(["the film was lovely", "unheard of", ("a scene", "its music")])
+    counted = token_counts(str(tiny_encoder), ["the film was lovely", "unheard of", ("a scene", "its music")])
     assert result == {"counts": list(counted.counts), "unknown_share": counted.unknown_share}
     assert json.loads(json.dumps(result)) == result
     assert reported
