@@ -57,12 +57,8 @@ def page() -> None:
         st.number_input(
             _("Seed"), 0, MOST_SEEDS - 1, step=1, help=_("Each seed draws different starting points."), **tied.by_value
         )
-        beside, tied = bound_switch(LossLab.BESIDE)
-        st.toggle(
-            _("Compare with a second setting"),
-            help=_("The same start under another loss, τ or learning rate."),
-            **tied.by_value,
-        )
+        about = _("The same start under another loss, τ or learning rate.")
+        beside = bound_switch(_("Compare with a second setting"), LossLab.BESIDE, help=about)
     with right:
         chosen = {"space": space, "layout": layout, "points": points, "classes": classes, "seed": seed}
         lab(Stage.model_validate(chosen), beside)

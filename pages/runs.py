@@ -166,15 +166,14 @@ def _filtered(runs: list[RunSummary]) -> list[RunSummary]:
     Experiments have many runs, so these are hidden unless the visitor asks for them.
     """
     if of_experiments := sum(run.of_experiment for run in runs):
-        wanted, widget = bound_switch(Runs.EXPERIMENTS)
         count = ngettext("{count} run", "{count} runs", of_experiments)
-        st.toggle(_("Also show {runs} from experiments", runs=count), **widget.by_value)
+        wanted = bound_switch(_("Also show {runs} from experiments", runs=count), Runs.EXPERIMENTS)
         runs = runs if wanted else [run for run in runs if not run.of_experiment]
     tags = sorted({tag for run in runs for tag in run.tags})
     if not tags:
         return runs
-    chosen, widget = bound_several(Runs.TAGS, tags)
-    st.pills(_("Filter by tag"), tags, selection_mode="multi", **widget.by_default)
+    chosen, tied = bound_several(Runs.TAGS, tags)
+    st.pills(_("Filter by tag"), tags, selection_mode="multi", **tied.by_default)
     return [run for run in runs if set(chosen) <= {*run.tags}]
 
 

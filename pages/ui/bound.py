@@ -25,17 +25,23 @@ Value = TypeVar("Value", int, float, str)
 Number = TypeVar("Number", int, float)
 
 
-@dataclass(frozen=True, slots=True)
-class WidgetArguments:
-    """Key and start value of a control, as arguments for the different widgets.
+@dataclass(slots=True)
+class Control:
+    """Current widget of a control: its set of options, its number and its start value, as arguments for any widget.
 
     A widget never gets another value. Its start value is the default in every response, so the order in which a browser
     draws responses does not matter. Code that needs another value creates another widget.
     """
 
-    key: str
+    family: str
+    number: int
     start: Any
-    options: Sequence[Any] = ()
+    options: Sequence[Any]
+    renew: bool = False
+
+    @property
+    def key(self) -> str:
+        return f"{self.family}.{self.number}"
 
     @property
     def by_index(self) -> dict[str, Any]:
@@ -59,7 +65,7 @@ def bound(
     default: Value | None = None,
     problem: str = "",
     labels: Collection[str] = (),
-) -> tuple[Value, WidgetArguments]:
+) -> tuple[Value, Control]:
     """Return the value of a control and the arguments of its widget.
 
     The second of two quick presses still carries the address from before the first. The address therefore counts only
@@ -78,7 +84,7 @@ def bound(
 
 def bound_several(
     item: Item[list[str]], options: Sequence[str], default: Sequence[str] = ()
-) -> tuple[list[str], WidgetArguments]:
+) -> tuple[list[str], Control]:
     """Like `bound`, for a control with several values; drop values that are no option."""
 
     def start() -> list[str]:
@@ -88,13 +94,21 @@ def bound_several(
     return _tied(item, list(options), start, list(default))
 
 
-def bound_switch(item: Item[bool]) -> tuple[bool, WidgetArguments]:
-    """Like `bound`, for a switch that is off unless the address says `on`."""
-    return _tied(item, [], lambda: item.text == ON)
+def bound_switch(label: str, item: Item[bool], **look: Any) -> bool:
+    """Draw a switch that is off unless the address says `on`, and return its value.
+
+    Args: look: further arguments of `st.toggle`.
+    """
+    value, tied = _tied(item, [], lambda: item.text == ON)
+    st.toggle(label, **look, **tied.by_value)
+    return bool(value)
 
 
-def bound_number(item: Item[float], low: float, high: float) -> tuple[float, WidgetArguments]:
-    """Like `bound`, for a slider: clamp the number, and use the default for invalid text."""
+def bound_slider(label: str, item: Item[float], low: float, high: float, **look: Any) -> float:
+    """Draw a slider and return its value. It clamps the number in the address, and uses the default for invalid text.
+
+    Args: look: further arguments of `st.slider`.
+    """
     usual = item.default
     assert usual is not None
 
@@ -102,15 +116,17 @@ def bound_number(item: Item[float], low: float, high: float) -> tuple[float, Wid
         asked = _as_number(item.text, usual)
         return usual if asked is None else min(high, max(low, asked))
 
-    return _tied(item, [low, high], start)
+    value, tied = _tied(item, [low, high], start)
+    st.slider(label, low, high, **look, **tied.by_value)
+    return float(value)
 
 
-def bound_text(item: Item[str], most_chars: int) -> tuple[str, WidgetArguments]:
+def bound_text(item: Item[str], most_chars: int) -> tuple[str, Control]:
     """Like `bound`, for a line of text, empty by default and cut to `most_chars`."""
     return _tied(item, [], lambda: (item.text or "")[:most_chars])
 
 
-def bound_parameter(scope: str, parameter: Parameter) -> tuple[Any, WidgetArguments]:
+def bound_parameter(scope: str, parameter: Parameter) -> tuple[Any, Control]:
     """Like `bound`, for a number from a registry, which `parameter_widget` draws.
 
     Args:
@@ -139,7 +155,7 @@ def bound_nearest(
     default: Number,
     problem: str = "",
     known: Container[Number] | None = None,
-) -> tuple[Number, WidgetArguments]:
+) -> tuple[Number, Control]:
     """Like `bound`, for numbers: replace a known number that is no option here with the nearest option.
 
     Args:
@@ -191,7 +207,7 @@ def bound_choice(
     return value
 
 
-def segments(label: str, choices: Mapping[str, str], tied: WidgetArguments, **look: Any) -> None:
+def segments(label: str, choices: Mapping[str, str], tied: Control, **look: Any) -> None:
     """Draw choices side by side, one always chosen. Args: look: further arguments of `st.segmented_control`."""
     look = {"label_visibility": "collapsed", "required": True, **look}
     st.segmented_control(label, list(choices), format_func=lambda one: _(choices[one]), **look, **tied.by_default)
@@ -216,27 +232,13 @@ def nearest(options: Sequence[Number], wanted: Number) -> Number:
     return min(options, key=lambda option: (abs(option - wanted), option))
 
 
-@dataclass(slots=True)
-class _Control:
-    """Current widget of a control: its set of options, its number and its start value."""
-
-    family: str
-    number: int
-    start: Any
-    renew: bool = False
-
-    @property
-    def key(self) -> str:
-        return f"{self.family}.{self.number}"
-
-
 def _tied(
     item: Item[Any],
     options: Sequence[Any],
     start: Callable[[], Any],
     default: Any = None,
     labels: Collection[str] = (),
-) -> tuple[Any, WidgetArguments]:
+) -> tuple[Any, Control]:
     """Return the value and the widget arguments of a control; write the value to the address unless it is the default.
 
     The control gets a new widget if its options change, if the visitor has left it, or if it is reset.
@@ -248,14 +250,14 @@ def _tied(
         held = state.widget_value(control.key)
     if control is None or held is None:
         number = 0 if control is None else control.number + 1
-        control = _controls()[item.name] = _Control(family, number, start())
+        control = _controls()[item.name] = Control(family, number, start(), options)
         held = control.start
     item.put(held, default)
-    return held, WidgetArguments(control.key, control.start, options)
+    return held, control
 
 
-def _controls() -> dict[str, _Control]:
-    return state.session_value("bound.controls", dict[str, _Control])
+def _controls() -> dict[str, Control]:
+    return state.session_value("bound.controls", dict[str, Control])
 
 
 def _as_number(text: str | None, like: Number) -> Number | None:

@@ -25,7 +25,7 @@ from core.store import Store
 from core.tasks.listing import csv_file
 from pages.ui import reads
 from pages.ui.address import Compare
-from pages.ui.bound import bound_number, bound_segments, bound_several, bound_switch
+from pages.ui.bound import bound_segments, bound_several, bound_slider, bound_switch
 from pages.ui.compare.picking import Compared, group_name
 from pages.ui.compare.scores import validation_sets
 from pages.ui.live_figure import live_figure
@@ -235,19 +235,17 @@ def _controls(labels: Mapping[str, str], seeds: bool) -> tuple[list[str], Axis, 
         kind = bound_segments(_("Smoothing"), Compare.SMOOTHING, SMOOTHINGS, **look)
         smoothing = RAW
         if kind == "exponential":
-            amount, tied = bound_number(Compare.BETA, 0.0, 0.99)
-            st.slider("β", 0.0, 0.99, step=0.01, width=180, **tied.by_value)
-            smoothing = Smoothing("exponential", amount)
+            beta = bound_slider("β", Compare.BETA, 0.0, 0.99, step=0.01, width=180)
+            smoothing = Smoothing("exponential", beta)
         elif kind == "average":
-            window, tied = bound_number(Compare.WINDOW, 1.0, 101.0)
-            st.slider(_("Values in the window"), 1.0, 101.0, step=2.0, format="%d", width=180, **tied.by_value)
+            label = _("Values in the window")
+            window = bound_slider(label, Compare.WINDOW, 1.0, 101.0, step=2.0, format="%d", width=180)
             smoothing = Smoothing("average", window)
         gathered = False
         if seeds:
-            gathered, tied = bound_switch(Compare.MEAN)
-            over_time = axis == "time"
             about = _("Combines runs that differ only in the seed into one line with a band of one standard deviation.")
-            st.toggle(_("Mean ± std over seeds"), disabled=over_time, help=about, **tied.by_value)
+            over_time = axis == "time"
+            gathered = bound_switch(_("Mean ± std over seeds"), Compare.MEAN, disabled=over_time, help=about)
             gathered = gathered and not over_time
     return chosen, axis, smoothing, gathered  # type: ignore[return-value]
 

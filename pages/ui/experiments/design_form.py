@@ -100,16 +100,11 @@ def seeds_field(usual: int, key: str) -> int:
 
 def early_stopping_fields() -> dict[str, int] | None:
     """Draw the early-stopping fields. Return their values, or None if no run is stopped early."""
-    wanted, tied = bound_switch(Experiments.EARLY)
-    st.toggle(
-        _("Stop poor runs early"),
-        help=_(
-            "For a search: at a few steps runs are compared by validation accuracy, and only the best continue "
-            "(ASHA, Li et al. 2020). This finds good cells, but the comparison of cells is biased."
-        ),
-        **tied.by_value,
+    about = _(
+        "For a search: at a few steps runs are compared by validation accuracy, and only the best continue "
+        "(ASHA, Li et al. 2020). This finds good cells, but the comparison of cells is biased."
     )
-    if not wanted:
+    if not bound_switch(_("Stop poor runs early"), Experiments.EARLY, help=about):
         return None
     usual = EarlyStopping()
     return {
@@ -120,15 +115,11 @@ def early_stopping_fields() -> dict[str, int] | None:
 
 def with_frames(base: RunConfig) -> RunConfig:
     """Draw the switch for maps over the steps. Return the draft with or without them."""
-    wanted, tied = bound_switch(Experiments.FRAMES)
-    st.toggle(
-        _("Keep all frames"),
-        help=_(
-            "Stores as many frames as a single run. Otherwise a run has frames only at its start and end, which is "
-            "faster and takes a third of the disk space."
-        ),
-        **tied.by_value,
+    about = _(
+        "Stores as many frames as a single run. Otherwise a run has frames only at its start and end, which is "
+        "faster and takes a third of the disk space."
     )
+    wanted = bound_switch(_("Keep all frames"), Experiments.FRAMES, help=about)
     return apply_settings(base, {name: None if wanted else value for name, value in LEAN.items()})
 
 
@@ -189,9 +180,8 @@ def _at_once_switch(base: RunConfig, axes: Sequence[Axis], problem: str = "") ->
     Args:
         problem: why it is disabled; "" if it is not.
     """
-    at_once, tied = bound_switch(Experiments.AT_ONCE)
-    about = _("A first answer in a minute or two, with a live map of every cell.")
-    st.toggle(_("Train all cells at once"), help=escaped(problem) or about, disabled=bool(problem), **tied.by_value)
+    about = escaped(problem) or _("A first answer in a minute or two, with a live map of every cell.")
+    at_once = bound_switch(_("Train all cells at once"), Experiments.AT_ONCE, help=about, disabled=bool(problem))
     if not at_once or problem:
         return False
     st.caption(

@@ -174,7 +174,6 @@ def choose(run: RunSummary, steps_with_layers: Sequence[int]) -> Choices:
     frames = {str(step): _("Layers at step {step}", step=f"{step:,}") for step in steps_with_layers}
     frames = {"": _("Steps of the run"), **frames}
     layers, to_layers = bound(Explore.LAYERS, frames)
-    test, to_test = bound_switch(Explore.TEST)
     parameters = {
         parameter.name: bound_parameter(method, parameter) for parameter in stable_projections()[method].parameters
     }
@@ -227,11 +226,8 @@ def choose(run: RunSummary, steps_with_layers: Sequence[int]) -> Choices:
                 args=([Explore.FRAME, Explore.CAMERA],),
                 **to_layers.by_index,
             )
-            st.toggle(
-                _("Test texts at the end"),
-                help=_("Places texts of the test split on the map of the last frame, without moving the others."),
-                **to_test.by_value,
-            )
+            about = _("Places texts of the test split on the map of the last frame, without moving the others.")
+            test = bound_switch(_("Test texts at the end"), Explore.TEST, help=about)
             missing_weights(run)
     if mode not in entry.modes:  # this map has no such mode; the choice stays for the maps that do
         mode = "each"

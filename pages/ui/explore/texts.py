@@ -56,8 +56,9 @@ def texts(
         return select_button("hardest", hardest)
     left, right = st.columns([3, 2], vertical_alignment="center")
     left.markdown(_("**{texts} selected**", texts=f"{len(rows):,}"))
-    per_point, to_trust = bound_switch(Explore.TRUST)
-    right.toggle(_("Trustworthiness per point"), disabled=honesty is None, help=_(TRUST_HELP), **to_trust.by_value)
+    with right:
+        label, about = _("Trustworthiness per point"), _(TRUST_HELP)
+        per_point = bound_switch(label, Explore.TRUST, disabled=honesty is None, help=about)
     table: dict[str, list[Cell]] = {}
     if per_point and honesty is not None:
         table[N_("Trust")] = [float(honesty.per_point_trustworthiness[row]) for row in rows]

@@ -16,7 +16,7 @@ from core.representation.attention import punctuation
 from core.settings import settings
 from pages.ui import state
 from pages.ui.address import Tokens
-from pages.ui.bound import WidgetArguments, bound, bound_nearest, bound_segments, bound_switch
+from pages.ui.bound import Control, bound, bound_nearest, bound_segments, bound_switch
 from pages.ui.parts import distinct, escaped, missing_weights
 from pages.ui.tables import truncate
 from pages.ui.tokens import reads
@@ -120,12 +120,8 @@ def choose(
         if to_before is not None:
             step_slider(_("Before (step)"), steps, to_before)
         step_slider(_("After (step)") if with_before else _("Step"), steps, to_after)
-        marks, to_marks = bound_switch(Tokens.PUNCTUATION)
-        st.toggle(
-            _("Punctuation"),
-            help=_("Include punctuation. Special tokens are never included."),
-            **to_marks.by_value,
-        )
+        about = _("Include punctuation. Special tokens are never included.")
+        marks = bound_switch(_("Punctuation"), Tokens.PUNCTUATION, help=about)
     if len(steps) == 1:
         only = f"{steps[0]:,}"
         if with_before:
@@ -140,11 +136,11 @@ def _mean_of(heads: int) -> str:
     return _("mean of {heads} heads", heads=heads) if heads > 1 else _("mean of all heads")
 
 
-def _slider(label: str, most: int, about: str, tied: WidgetArguments) -> None:
+def _slider(label: str, most: int, about: str, tied: Control) -> None:
     st.slider(label, 1, most, width=CONTROL_PX, help=about, **tied.by_value)
 
 
-def step_slider(label: str, steps: Sequence[int], tied: WidgetArguments) -> None:
+def step_slider(label: str, steps: Sequence[int], tied: Control) -> None:
     """Draw the choice of a step, unless there is only one."""
     if len(steps) > 1:
         st.select_slider(label, steps, format_func=lambda step: f"{step:,}", width=CONTROL_PX, **tied.by_value)
