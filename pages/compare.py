@@ -33,7 +33,7 @@ from pages.ui.explore import run_reads
 from pages.ui.explore.run_reads import predictions_of
 from pages.ui.explore.texts import ids_as_text, ids_from_text
 from pages.ui.map_view import MapState, map_now, map_view
-from pages.ui.parts import escaped, first_steps, page_head, run_titles, show_errors, status_badge
+from pages.ui.parts import escaped, first_steps, page_head, page_link, run_titles, show_errors, status_badge
 from pages.ui.tables import csv_button
 from pages.ui.waiting import draw_fragment, poll_while
 
@@ -63,7 +63,7 @@ def page() -> None:
     if len(runs) < 2:
         chosen = [seen[0].id]
         with st.container(horizontal=True, vertical_alignment="center"):
-            st.page_link("pages/fine_tune.py", label=_("Start another run"), icon=":material/rocket_launch:")
+            page_link("fine_tune", _("Start another run"), "rocket_launch")
             if st.button(_("Compare with the bundled runs"), icon=":material/add:", type="tertiary"):
                 bundled = [open_replay(engine.store, SHIPPED[name].path) for name in ("ce", "ce-scl")]
                 chosen = list(dict.fromkeys((*chosen, *bundled)))
@@ -95,9 +95,7 @@ def view(engine: Engine, names: Mapping[str, str]) -> None:
     for one in going:
         with st.container(horizontal=True, vertical_alignment="center"):
             status_badge(one.run)
-            st.page_link(
-                "pages/fine_tune.py", label=escaped(one.name), query_params={"run": one.run.id}, width="content"
-            )
+            page_link("fine_tune", escaped(one.name), query={"run": one.run.id}, width="content")
             step, steps = f"{one.run.last_step:,}", f"{one.run.steps:,}"
             st.caption(_("step {step} of {steps}", step=step, steps=steps), width="content")
     busy, shown = False, "twin"

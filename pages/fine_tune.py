@@ -24,7 +24,7 @@ from pages.ui.experiments.set_up import seeds_or_grid
 from pages.ui.form import draft_form, usual_of
 from pages.ui.form_start import forget_start, form_start, open_config, put_link
 from pages.ui.live import live_view
-from pages.ui.parts import duration, escaped, page_head, tab_title
+from pages.ui.parts import duration, escaped, page_head, page_link, tab_title
 from pages.ui.visitor import visitor
 
 
@@ -39,9 +39,7 @@ def page() -> None:
         st.caption(_("Pick a task and an objective, and watch the encoder learn."))
         st.space("stretch")
         # Translators: texts of one's own.
-        st.page_link(
-            "pages/data.py", label=_("Add your own data"), icon=":material/add:", query_params={"view": "file"}
-        )
+        page_link("data", _("Add your own data"), "add", {"view": "file"})
         open_config()
     start, origin = form_start(engine)
     task = FineTune.TASK.text

@@ -20,7 +20,7 @@ from pages.ui import reads, state
 from pages.ui.address import Home
 from pages.ui.bound import bound
 from pages.ui.map_view import Panel, map_view
-from pages.ui.parts import escaped, page_head, status_badge
+from pages.ui.parts import escaped, page_head, page_link, status_badge
 from pages.ui.reads import cached
 
 # Pages that open a replay like any other run.
@@ -60,7 +60,7 @@ def page() -> None:
         for run in runs:
             name, status, about = st.columns([5, 2, 5], vertical_alignment="center", gap="small")
             with name:
-                st.page_link("pages/fine_tune.py", label=escaped(run.title), query_params={"run": run.id})
+                page_link("fine_tune", escaped(run.title), query={"run": run.id})
             with status:
                 status_badge(run)
             about.caption(escaped(f"{task_label(run.config)} · {objective_label(run.effective)}"))

@@ -41,7 +41,7 @@ from pages.ui.controls import (
     show_notice,
 )
 from pages.ui.live_progress import SILENT
-from pages.ui.parts import duration, escaped, page_head, status_badge
+from pages.ui.parts import duration, escaped, page_head, page_link, status_badge
 from pages.ui.visitor import owner_names, visitor, who_am_i
 
 POLL_S = 2.0
@@ -79,7 +79,7 @@ def _list(engine: Engine, polling: bool) -> None:
         st.rerun()
     if not runs:
         st.info(_("No runs yet. Start one on the Fine-tune page, which estimates its time."))
-        st.page_link("pages/fine_tune.py", label=_("Start your first run"), icon=":material/rocket_launch:")
+        page_link("fine_tune", _("Start your first run"), "rocket_launch")
         return
     orphans = store.orphans()  # not deleted runs, which can be restored
     sizes = {run_id: size for run_id, size in store.sizes().items() if run_id not in orphans}
@@ -340,10 +340,7 @@ def _selected(engine: Engine, chosen: list[RunSummary], runs: list[RunSummary]) 
                 st.caption(escaped(dropped))
             with st.container(horizontal=True):
                 # Translators: a link that opens the run.
-                label = pgettext("verb", "Open")
-                st.page_link(
-                    "pages/fine_tune.py", label=label, icon=":material/monitoring:", query_params={"run": run.id}
-                )
+                page_link("fine_tune", pgettext("verb", "Open"), "monitoring", {"run": run.id})
                 draw_links(run)
             draw_files(engine, run)
         return
@@ -352,8 +349,7 @@ def _selected(engine: Engine, chosen: list[RunSummary], runs: list[RunSummary]) 
         st.markdown(_("{runs} selected.", runs=ngettext("{count} run", "{count} runs", len(chosen))), width="content")
         if len(chosen) <= MOST_RUNS:
             together = {"runs": ",".join(run.id for run in chosen)}
-            icon = ":material/compare_arrows:"
-            st.page_link("pages/compare.py", label=_("Compare them"), icon=icon, query_params=together)
+            page_link("compare", _("Compare them"), "compare_arrows", together)
         label = _("Delete {count}", count=len(ended)) if ended else _("Delete")
         delete_button(engine, ended, label, "delete.several")
     if len(ended) < len(chosen):

@@ -29,7 +29,7 @@ from pages.ui import reads, state
 from pages.ui.address import Data
 from pages.ui.experiments.surface import surface_link
 from pages.ui.parameter_widget import parameter_field, segmented_field
-from pages.ui.parts import escaped
+from pages.ui.parts import escaped, page_link
 from pages.ui.reads import cached
 from pages.ui.visitor import visitor
 
@@ -322,8 +322,7 @@ def show_added() -> None:
         # A link to the current page would leave the address unchanged.
         icon = ":material/table_rows:"
         st.button(_("Browse it"), icon=icon, key="added.look", on_click=open_task, args=(task.id,))
-        icon = ":material/rocket_launch:"
-        st.page_link("pages/fine_tune.py", label=_("Fine-tune on it"), icon=icon, query_params={"task": task.id})
+        page_link("fine_tune", _("Fine-tune on it"), "rocket_launch", {"task": task.id})
         if task.kind == "classes":
             surface_link(task.id)
 

@@ -30,7 +30,7 @@ from pages.ui.changed_texts import moves
 from pages.ui.controls import offer_undo_of_tasks
 from pages.ui.experiments.surface import surface_link
 from pages.ui.live_figure import live_figure
-from pages.ui.parts import escaped, show_errors, task_names
+from pages.ui.parts import escaped, page_link, show_errors, task_names
 from pages.ui.reads import cached
 from pages.ui.text_details import lengths, text_views_of
 from pages.ui.visitor import owner_name, require_own, visitor
@@ -156,9 +156,7 @@ def _about(task_id: str, own: LibraryTask | None, listing: Listing) -> str:
 
 def _actions(task_id: str, own: LibraryTask | None) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
-        link = {"task": task_id}
-        icon = ":material/rocket_launch:"
-        st.page_link("pages/fine_tune.py", label=_("Fine-tune on it"), icon=icon, query_params=link)
+        page_link("fine_tune", _("Fine-tune on it"), "rocket_launch", {"task": task_id})
         if own is None or own.kind == "classes":
             surface_link(task_id)
         if own and visitor().may_change(own.owner):

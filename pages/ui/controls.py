@@ -36,7 +36,7 @@ from core.store.sizes import size_text
 from core.workers import Engine
 from pages.ui import reads, state
 from pages.ui.address import Data
-from pages.ui.parts import escaped, show_errors
+from pages.ui.parts import escaped, page_link, show_errors
 from pages.ui.visitor import owner_name, require_own, visitor
 
 NOTICE_S = 12.0
@@ -201,7 +201,7 @@ def draw_links(run: RunSummary) -> None:
         (_("Compare"), "compare", "compare_arrows", "runs"),
         (_("Reuse settings"), "fine_tune", "replay", "from"),
     ):
-        st.page_link(f"pages/{page}.py", label=label, icon=f":material/{icon}:", query_params={name: run.id})
+        page_link(page, label, icon, {name: run.id})
 
 
 def draw_files(engine: Engine, run: RunSummary) -> None:

@@ -31,7 +31,7 @@ from pages.ui.parameter_widget import (
     parameter_field,
     segmented_field,
 )
-from pages.ui.parts import escaped, summarised, task_names
+from pages.ui.parts import escaped, page_link, summarised, task_names
 from pages.ui.phase_form import phases_form
 
 # Offered only when the form reuses the settings of a run from an earlier version.
@@ -79,7 +79,7 @@ def rows_form(start: TaskConfig, task: str) -> dict[str, Any]:
     summary = row_labels(TaskConfig.model_construct(**now), defaults=True)  # a typed value may be out of bounds
     with summarised(summary, "form.rows"):
         query = {"task": task} if task != FILE_TASK else {}
-        st.page_link("pages/data.py", label=_("Browse its texts"), icon=":material/table_rows:", query_params=query)
+        page_link("data", _("Browse its texts"), "table_rows", query)
         left, right = st.columns(2)
         size = number_field(left, fields["train_size"], start.train_size, key=state.form_key("train_size"))
         samplers = [name for name in fields["sampler"].options if name != FORMER_SAMPLER or name == start.sampler]

@@ -73,11 +73,22 @@ def summarised(values: Sequence[str], key: str) -> DeltaGenerator:
     return st.expander(escaped(" · ".join(values)), key=key)
 
 
+def page_link(page: str, label: str, icon: str = "", query: Mapping[str, Any] | None = None, **look: Any) -> None:
+    """Draw a link to a page.
+
+    Args:
+        icon: name of a Material icon, "" for none; query: parameters of the address.
+        look: further arguments of `st.page_link`.
+    """
+    symbol = f":material/{icon}:" if icon else None
+    st.page_link(f"pages/{page}.py", label=label, icon=symbol, query_params=query, **look)
+
+
 def first_steps() -> None:
     """Draw the links for a server without runs: start one, or open a finished one on Home."""
     with st.container(horizontal=True):
-        st.page_link("pages/fine_tune.py", label=_("Start a run"), icon=":material/rocket_launch:")
-        st.page_link("pages/home.py", label=_("Open a finished run on Home"), icon=":material/replay:")
+        page_link("fine_tune", _("Start a run"), "rocket_launch")
+        page_link("home", _("Open a finished run on Home"), "replay")
 
 
 def status_badge(run: RunSummary) -> None:

@@ -31,7 +31,7 @@ from pages.ui.compare.pair import example_test
 from pages.ui.compare.picking import Compared, group_name
 from pages.ui.explore import run_reads
 from pages.ui.explore.measures import draw_plane, training_measures
-from pages.ui.parts import escaped
+from pages.ui.parts import escaped, page_link
 from pages.ui.tables import csv_button
 from pages.ui.waiting import complete_since, ensure_job
 
@@ -114,7 +114,7 @@ def _significance(store: Store, groups: Sequence[SeedGroup], heads: Sequence[str
     st.dataframe(table, hide_index=True, placeholder="", height="content", key="compare.significance")
     against = _("Each is compared with {run}, the first run.", run=found.cells[0].title)
     st.caption(escaped(sentences([against, *cautions(found), *notes(found)])))
-    st.page_link("pages/experiments.py", label=_("Run an experiment with more seeds"), icon=":material/science:")
+    page_link("experiments", _("Run an experiment with more seeds"), "science")
 
 
 def overview(store: Store, runs: Sequence[Compared]) -> bool:

@@ -44,7 +44,7 @@ from pages.ui.experiments.surface import blocks_trained
 from pages.ui.form import encoder_field
 from pages.ui.form_start import draft_of_link
 from pages.ui.parameter_widget import number_field, report_problem
-from pages.ui.parts import escaped, task_names
+from pages.ui.parts import escaped, page_link, task_names
 
 USUAL_SEEDS = 5
 SEEDS = Parameter(
@@ -169,8 +169,8 @@ def grid_form() -> Design:
     query: dict[str, Any] = {FineTune.GRID.name: urlencode(grid)} if grid else {}
     if base.task.id != FILE_TASK:
         query |= {"set": settings_text(base), "task": base.task.id}
-    label = _("Change the other settings")
-    about.page_link("pages/fine_tune.py", label=label, icon=":material/tune:", query_params=query)
+    with about:
+        page_link("fine_tune", _("Change the other settings"), "tune", query)
     return build(Design, given | compared)
 
 

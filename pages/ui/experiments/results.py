@@ -46,7 +46,7 @@ from pages.ui.address import Experiments
 from pages.ui.compare.pair import OVER_EXAMPLES, pair_text
 from pages.ui.experiments.heat_map import cell_sentences, heat_map, legend
 from pages.ui.live_figure import live_figure
-from pages.ui.parts import UI, component, duration, escaped, show_errors
+from pages.ui.parts import UI, component, duration, escaped, page_link, show_errors
 from pages.ui.visitor import visitor
 
 # With more columns, the results of a cell are drawn below the map.
@@ -302,12 +302,7 @@ def _runs(results: Results, runs: Sequence[ExperimentRun]) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         st.caption(_("Click a run to open it."), width="content")
         if len(ids) > 1:
-            st.page_link(
-                "pages/compare.py",
-                label=label,
-                icon=":material/compare_arrows:",
-                query_params={"runs": ",".join(ids)},
-            )
+            page_link("compare", label, "compare_arrows", {"runs": ",".join(ids)})
 
 
 def _seed_maps(chosen: CellResult, results: Results) -> None:
@@ -318,7 +313,7 @@ def _seed_maps(chosen: CellResult, results: Results) -> None:
     if len(seeds) > 1:
         label = _("t-SNE over seeds: {cells}", cells=join_list(escaped(cell.title) for cell in cells))
         query = {"runs": ",".join(of[seed] for of in by_seed for seed in seeds), "show": "maps", "map": "tsne"}
-        st.page_link("pages/compare.py", label=label, icon=":material/bubble_chart:", query_params=query)
+        page_link("compare", label, "bubble_chart", query)
 
 
 def table_view(experiment: Experiment, results: Results) -> None:

@@ -29,7 +29,7 @@ from pages.ui.address import EveryPage, Experiments, FineTune
 from pages.ui.experiments.design_form import SEEDS, USUAL_SEEDS, grid_form, protocol_form
 from pages.ui.form_start import forget_start, without_defaults
 from pages.ui.parameter_widget import begin_fields, field_problem, number_field
-from pages.ui.parts import duration, escaped, scroll_into_view, show_errors
+from pages.ui.parts import duration, escaped, page_link, scroll_into_view, show_errors
 from pages.ui.visitor import visitor
 
 GRID = "grid"
@@ -184,4 +184,4 @@ def seeds_or_grid(engine: Engine, draft: RunConfig) -> None:
         query: dict[str, Any] = dict(parse_qsl(FineTune.GRID.text or "")) | {"new": GRID}
         if draft.task.id != FILE_TASK:  # an address cannot name a file; the grid starts from the form's draft
             query |= {"task": draft.task.id, "set": settings_text(without_defaults(draft))}
-        st.page_link("pages/experiments.py", label=_("Set up a grid"), icon=":material/grid_on:", query_params=query)
+        page_link("experiments", _("Set up a grid"), "grid_on", query)

@@ -34,7 +34,7 @@ from pages.ui.address import Experiments
 from pages.ui.explore import run_reads
 from pages.ui.explore.run_reads import Frames, frames_of
 from pages.ui.map_view import Panel, map_view
-from pages.ui.parts import escaped, show_errors, task_names
+from pages.ui.parts import escaped, page_link, show_errors, task_names
 from pages.ui.visitor import visitor
 
 MOST_SEEDS = 2
@@ -44,8 +44,7 @@ HEIGHT = "clamp(6.5rem, (100dvh - 31rem) / {rows} - 1.5rem, 15rem)"
 
 def surface_link(task_id: str) -> None:
     """Draw a link to the card that starts a surface on a task."""
-    label, query = _("Sweep λ and τ on it"), {Experiments.SURFACE.name: task_id}
-    st.page_link("pages/experiments.py", label=label, icon=":material/grid_on:", query_params=query)
+    page_link("experiments", _("Sweep λ and τ on it"), "grid_on", {Experiments.SURFACE.name: task_id})
 
 
 def blocks_trained(*, every: bool) -> str:
@@ -99,8 +98,7 @@ def start_card(engine: Engine) -> None:
                     Experiments.SURFACE.forget()
                     Experiments.EXPERIMENT.put(reads.open_experiments(engine).begin(design, visitor().id))
                     st.rerun()
-            query = {"view": "file"}
-            st.page_link("pages/data.py", label=_("Add your own data"), icon=":material/add:", query_params=query)
+            page_link("data", _("Add your own data"), "add", {"view": "file"})
 
 
 def draw_findings(

@@ -24,7 +24,7 @@ from pages.ui.address import Explore
 from pages.ui.explore import run_reads
 from pages.ui.explore.run_reads import Frames
 from pages.ui.live_figure import live_figure
-from pages.ui.parts import escaped, missing_weights, show_errors
+from pages.ui.parts import escaped, missing_weights, page_link, show_errors
 from pages.ui.tables import Cell, text_table
 from pages.ui.waiting import complete_since, ensure_job
 
@@ -184,12 +184,7 @@ def sentence(own: OwnText, frames: Frames, number: int) -> None:
     query = {"run": frames.run.id, "source": "own"}
     if _fits_in_url(own.text, own.second):  # the visitor has to retype a longer text on that page
         query |= {"text": own.text, **({"second": own.second} if own.second else {})}
-    st.page_link(
-        "pages/tokens.py",
-        label=_("Its words and the attention of [CLS]"),
-        icon=":material/format_ink_highlighter:",
-        query_params=query,
-    )
+    page_link("tokens", _("Its words and the attention of [CLS]"), "format_ink_highlighter", query)
 
 
 def predicted_steps(frames: Frames, life: Biography) -> tuple[int, ...]:
