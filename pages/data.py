@@ -17,6 +17,7 @@ from core.workers import JobRecord
 from pages.ui import reads, state
 from pages.ui.add_file import add_file, open_task
 from pages.ui.address import Data
+from pages.ui.bound import bound_segments
 from pages.ui.browse import browse
 from pages.ui.controls import show_notice
 from pages.ui.parameter_widget import number_field, segmented_field
@@ -43,21 +44,12 @@ LANGUAGES = {"en": N_("English"), "zh": N_("Chinese"), "ko": N_("Korean")}
 def page() -> None:
     reads.open_engine()
     head = page_head(_("Data"))
-    view = Data.VIEW.choice(VIEWS, "browse")
-    picked = head.segmented_control(
-        _("Section"),
-        list(VIEWS),
-        default=view,
-        format_func=lambda one: _(VIEWS[one]),
-        label_visibility="collapsed",
-        required=True,
-        key=f"data.view.{view}",
-    )
-    if picked != view:
-        Data.VIEW.put(picked)
-        st.rerun()
+    with head:
+        view = bound_segments(_("Section"), Data.VIEW, VIEWS, wrap=None)
     show_notice()
-    running_fetches()
+    active = [job.active for job in reads.jobs().jobs() if job.kind == JOB]
+    if active:
+        st.fragment(_fetches, run_every=1.0 if any(active) else None)(any(active))
     match view:
         case "file":
             add_file()
@@ -96,8 +88,8 @@ def add_hub() -> None:
         given, fields = {}, fields_of(HubRequest)
         for names in OTHER_FIELDS:
             for column, name in zip(st.columns(len(names)), names, strict=True):
-                words = fields[name].words.get(None)
-                empty = LITERAL.get(name) or _(words or EXAMPLES.get(name, "")).lower()
+                words = fields[name].words.get(None) or EXAMPLES.get(name, "")
+                empty = LITERAL.get(name) or _(words).lower()
                 given[name] = column.text_input(_(fields[name].label), placeholder=empty, key=f"hub.{name}")
         kind = segmented_field(st, fields_of(HubRequest)["kind"], "classes", key="hub.kind")
         if st.form_submit_button(_("Fetch"), icon=":material/download:", type="primary"):
@@ -114,14 +106,8 @@ def _start(request: HubRequest) -> None:
         st.rerun()
 
 
-def running_fetches() -> None:
+def _fetches(polling: bool) -> None:
     """Draw a line for each data set that is being fetched, or whose fetch has ended."""
-    active = [job.active for job in reads.jobs().jobs() if job.kind == JOB]
-    if active:
-        st.fragment(_lines, run_every=1.0 if any(active) else None)(any(active))
-
-
-def _lines(polling: bool) -> None:
     jobs = [job for job in reads.jobs().jobs() if job.kind == JOB]
     if polling and not any(job.active for job in jobs):
         st.rerun()  # the list of tasks has grown
@@ -154,10 +140,9 @@ def _ended(job: JobRecord) -> None:
         # Translators: follows the name of a data set; {ago} is such as "2 min ago".
         here = _("was downloaded {ago}.", ago=ago(job.created_at))
         if job.result.get("was_here"):
+            name = escaped(job.result["name"])
             # Translators: follows the name of a data set; {ago} is such as "2 min ago".
-            here = _(
-                "was already downloaded as {name}, {ago}.", name=escaped(job.result["name"]), ago=ago(job.created_at)
-            )
+            here = _("was already downloaded as {name}, {ago}.", name=name, ago=ago(job.created_at))
         st.caption(here, width="stretch")
         if st.button(_("Browse it"), key=f"open.{job.id}", icon=":material/table_rows:"):
             if own:

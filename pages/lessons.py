@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from pathlib import Path
 
 import streamlit as st
 
@@ -24,13 +23,9 @@ from pages.ui.lesson.position import (
     open_beside,
     read_place,
 )
-from pages.ui.parts import escaped, glossary, in_columns, page_head
+from pages.ui.parts import UI, component, escaped, glossary, in_columns, page_head
 
-_mount = st.components.v2.component(
-    "lesson_opening",
-    html="<div></div>",
-    js=(Path(__file__).parent / "ui" / "lesson" / "opening.js").read_text(encoding="utf-8"),
-)
+_mount = component("lesson_opening", "<div></div>", [UI / "lesson" / "opening.js"])
 
 
 def page() -> None:

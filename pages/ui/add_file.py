@@ -27,6 +27,7 @@ from core.workers.machine import has_gpu
 from core.workers.run_rows import read_apart
 from pages.ui import reads, state
 from pages.ui.address import Data
+from pages.ui.bound import forget
 from pages.ui.experiments.surface import surface_link
 from pages.ui.parameter_widget import parameter_field, segmented_field
 from pages.ui.parts import escaped, page_link
@@ -329,5 +330,5 @@ def show_added() -> None:
 
 def open_task(task_id: str) -> None:
     """Make the page show this task."""
-    Data.VIEW.forget()
+    forget([Data.VIEW])
     Data.TASK.put(task_id)
