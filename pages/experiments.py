@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -59,23 +60,18 @@ def page() -> None:
     head = page_head(_("Experiments"))
     table = reads.open_experiments(engine).table
     table.purge_discarded()
-    text = Experiments.EXPERIMENT.text
-    if text is not None:
-        try:
-            experiment_id = table.find(text)
-        except PlaygroundError:
-            state.complain(Experiments.EXPERIMENT.name, text, Experiments.EXPERIMENT.problem)
-            Experiments.EXPERIMENT.forget()
-        else:
-            experiment_view(engine, experiment_id, head)
-            return
-    name = Experiments.NEW.text
-    if name == GRID or name in PROTOCOLS:
-        set_up(engine, str(name), head)
+
+    def find(text: str) -> str | None:
+        with suppress(PlaygroundError):
+            return table.find(text)
+        return None
+
+    if experiment_id := Experiments.EXPERIMENT.read(find, ""):
+        experiment_view(engine, experiment_id, head)
         return
-    if name is not None:
-        state.complain(Experiments.NEW.name, name, Experiments.NEW.problem)
-        Experiments.NEW.forget()
+    if name := Experiments.NEW.choice([GRID, *PROTOCOLS], ""):
+        set_up(engine, name, head)
+        return
     show_notice()
     offer_undo_of_experiments(table)
     start_card(engine)
