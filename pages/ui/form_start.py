@@ -72,9 +72,10 @@ def form_start(engine: Engine) -> tuple[RunConfig, str]:
     Ignore an address that this session wrote: the second of two quick presses still carries the address from before.
     """
     given = tuple(state.texts_in_url(FineTune.SET.name))
-    if given and given not in state.session_value("form.links", set[tuple[str, ...]]):
-        state.session_value("form.links", set[tuple[str, ...]]).add(given)
-        _begin(draft_of_link(FineTune.SET.name, given), f"link.{hash(given)}")
+    links = state.session_value("form.links", set[tuple[str, ...]])
+    if given and given not in links:
+        links.add(given)
+        _begin(draft_of_link(given), f"link.{hash(given)}")
         forget([FineTune.FROM, FineTune.AS])
     origin = state.session_value("form.origin", str)
     if not given or not origin:
@@ -92,12 +93,8 @@ def _begin(config: RunConfig, origin: str) -> None:
     state.remember("form.origin", origin)
 
 
-def draft_of_link(item: str, texts: Sequence[str]) -> RunConfig:
-    """Return the draft of a link's settings; complain about unusable ones and leave them out.
-
-    Args:
-        item: name of the settings in the address.
-    """
+def draft_of_link(texts: Sequence[str]) -> RunConfig:
+    """Return the draft of a link's settings; complain about unusable ones and leave them out."""
     with suppress(PlaygroundError):  # some are valid only together, such as the weights that λ binds
         return from_settings(texts[:LINK_SETTINGS_MAX])
     used: list[str] = []
@@ -106,7 +103,7 @@ def draft_of_link(item: str, texts: Sequence[str]) -> RunConfig:
         try:
             config = from_settings([*used, text])
         except PlaygroundError as error:
-            state.complain_of_error(item, text, error)
+            state.complain_of_error(FineTune.SET.name, text, error)
         else:
             used.append(text)
     return config

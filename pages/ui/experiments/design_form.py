@@ -129,7 +129,7 @@ def grid_form() -> Design:
     about = st.container()
     # The draft comes from a link or from Fine-tune's form.
     texts = state.texts_in_url(Experiments.SET.name)
-    draft = draft_of_link(Experiments.SET.name, texts) if texts else state.session_value("draft", RunConfig)
+    draft = draft_of_link(texts) if texts else state.session_value("draft", RunConfig)
     base = chosen_base(draft, "grid")
     offered = sweepable(base)
     axes: list[Axis] = []
