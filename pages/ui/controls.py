@@ -150,8 +150,8 @@ def rename_button(engine: Engine, run: RunSummary, others: Sequence[RunSummary] 
             run_action(save)
 
 
-def disk_line(engine: Engine, run: RunSummary) -> None:
-    """Draw the disk usage of a run, and the toggle that keeps its weights."""
+def draw_files(engine: Engine, run: RunSummary) -> None:
+    """Draw the disk usage of a run, the toggle that keeps its weights, and the end of its log."""
     # The key contains the stored value, so that a click in another tab moves this toggle too.
     key = f"keep.{run.id}.{run.keep_weights}"
 
@@ -191,6 +191,13 @@ def disk_line(engine: Engine, run: RunSummary) -> None:
                 ),
             )
         st.caption(on_disk, width="content")
+    path, text = engine.store.log_path(run.id), ""
+    if path.exists():
+        with path.open("rb") as file:
+            file.seek(max(0, path.stat().st_size - LOG_BYTES))
+            text = file.read().decode("utf-8", errors="replace")
+    with st.expander(_("Log")):
+        st.code(text or _("The log is empty."), language=None)
 
 
 def draw_links(run: RunSummary) -> None:
@@ -202,18 +209,6 @@ def draw_links(run: RunSummary) -> None:
         (_("Reuse settings"), "fine_tune", "replay", "from"),
     ):
         page_link(page, label, icon, {name: run.id})
-
-
-def draw_files(engine: Engine, run: RunSummary) -> None:
-    """Draw the disk usage of a run, and the end of its log."""
-    disk_line(engine, run)
-    path, text = engine.store.log_path(run.id), ""
-    if path.exists():
-        with path.open("rb") as file:
-            file.seek(max(0, path.stat().st_size - LOG_BYTES))
-            text = file.read().decode("utf-8", errors="replace")
-    with st.expander(_("Log")):
-        st.code(text or _("The log is empty."), language=None)
 
 
 def offer_undo_of_runs(engine: Engine) -> None:
