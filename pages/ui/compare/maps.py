@@ -52,18 +52,14 @@ def maps_of(runs: Sequence[RunFrames], wanted: MapSpec) -> tuple[MapSpec, list[M
     if wanted == LIVE:
         return LIVE, [run_reads.maps(frames, LIVE) for frames in every], False
     found: list[Maps] = [run_reads.maps(frames, wanted) for frames in every]
-    busy = False
+    busy, usable = False, True
     for frames, maps in zip(every, found, strict=True):
         if len(maps) < len(frames.numbers):
+            # An ended run needs all of its maps, an active run at least one.
+            usable = usable and bool(maps) and frames.run.status.active
             label = _("{map} of {run}", map=_(wanted.entry.label), run=frames.run.title)
             busy = ensure_job("map", map_request(frames.run, wanted), label, since=complete_since(frames.run)) or busy
-    # An ended run needs all of its maps, an active run at least one.
-    if all(
-        len(maps) == len(frames.numbers) or (maps and frames.run.status.active)
-        for frames, maps in zip(every, found, strict=True)
-    ):
-        return wanted, found, busy
-    return LIVE, [run_reads.maps(frames, LIVE) for frames in every], busy
+    return (wanted, found, busy) if usable else (LIVE, [run_reads.maps(frames, LIVE) for frames in every], busy)
 
 
 def panels_of(
