@@ -53,26 +53,20 @@ def heat_map(results: Results, runs: Sequence[ExperimentRun], chosen: int | None
         return _cell(results, cell, of_cell, largest, spread, chosen == cell.cell.number)
 
     axes = design.axes
-    rows, columns = [Head(_("All runs"))], [Head("")]
-    places: list[list[Levels]] = [[()]]
-    if len(axes) == 1:
-        rows, columns = [Head(level.title) for level in axes[0].levels], [Head(score_name(results))]
-        places = [[(number,)] for number in range(len(rows))]
-    elif axes:  # the last axis is across
-        down = list(product(*(range(len(axis.levels)) for axis in axes[:-1])))
-        rows = [
-            Head(" · ".join(axis.levels[level].title for axis, level in zip(axes[:-1], levels, strict=True)))
-            for levels in down
-        ]
-        columns = [Head(level.title) for level in axes[-1].levels]
-        places = [[(*levels, last) for last in range(len(columns))] for levels in down]
+    # The last of several axes is across.
+    down, across = (axes[:-1], axes[-1].levels) if len(axes) > 1 else (axes, ())
+    titles = product(*([level.title for level in axis.levels] for axis in down))
+    rows = [Head(" · ".join(of_row) or _("All runs")) for of_row in titles]
+    columns = [Head(level.title) for level in across] or [Head(score_name(results) if axes else "")]
+    lines = product(*(range(len(axis.levels)) for axis in down))
+    places: list[list[Levels]] = [[(*line, last) for last in range(len(across))] or [line] for line in lines]
     if axes and design.reference is not None:
         rows.append(Head(design.reference.title))
         places.append([None])
     cells = [[drawn(by_levels.get(levels)) for levels in line] for line in places]
     label = _("{score} of every cell", score=score_name(results))
-    *above, across = [axis_title(axis, design.base) for axis in design.axes] or [""]
-    corner = f"{' · '.join(above)} ↓  {across} →" if above else across
+    *above, last_title = [axis_title(axis, design.base) for axis in axes] or [""]
+    corner = f"{' · '.join(above)} ↓  {last_title} →" if above else last_title
     pressed = cell_table(rows, columns, cells, label=label, corner=corner, key=key, upright=False)
     return None if pressed is None else by_levels[places[pressed[0]][pressed[1]]].cell.number
 
