@@ -13,13 +13,13 @@ from pages.ui import state
 from pages.ui.address import Lessons
 from pages.ui.lesson.panel import checks_of, right_checks
 from pages.ui.lesson.position import (
-    LAST,
     LessonPosition,
     answers,
     cancel_navigation,
     forget_button,
     go_to,
     keep_answers,
+    kept,
     open_beside,
     read_place,
 )
@@ -52,7 +52,7 @@ def page() -> None:
     )
     keep_answers()
     # Offer to continue the lesson that the visitor left unfinished.
-    left = read_place(state.session_value(LAST, str))
+    left = read_place(kept().last)
     if left is not None and not left.is_last:
         label = _(
             "Continue “{title}”, part {part} of {parts}",

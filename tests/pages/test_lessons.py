@@ -16,7 +16,7 @@ from core.lessons.lesson import Check, lessons
 from core.lessons.numbers import Number
 from core.store import Store
 from pages.ui.lesson.panel import checks_of, is_right, right_choices, selector
-from pages.ui.lesson.position import KEPT, Answers, StoredAnswers, parse_stored, read_place
+from pages.ui.lesson.position import STORED, Answers, StoredAnswers, parse_stored, read_place
 from tests.cases import each
 from tests.pages.conftest import APP, Pages
 
@@ -80,7 +80,7 @@ def test_what_a_browser_kept_is_read_again() -> None:
     told = StoredAnswers(
         Answers({"margin.1.1": 0}, {"collapse.1.3": (2.708, 2), "margin.4.1": (1, 1)}, {"margin.4.1"}), "margin.3"
     )
-    assert parse_stored(KEPT.dump_json(told).decode()) == told
+    assert parse_stored(STORED.dump_json(told).decode()) == told
 
 
 @each(
@@ -104,7 +104,7 @@ def test_nonsense_from_a_browser_is_nothing(text: str) -> None:
 def test_an_answer_that_a_lesson_no_longer_has_is_none(folder: Path) -> None:
     app = AppTest.from_file(APP, default_timeout=30)
     app.query_params.update({"lesson": "margin.1", "a": "ce_1_0.1_0.5"})
-    app.session_state["remembered.lesson.answers"] = Answers({"margin.1.1": 7})
+    app.session_state["remembered.lesson.kept"] = StoredAnswers(Answers({"margin.1.1": 7}))
     app.switch_page("pages/loss_lab.py").run()
     assert not app.exception
     assert any(button.label == "Reveal" for button in app.button)
@@ -127,8 +127,7 @@ def test_the_page_lists_them_all(opened: Pages) -> None:
 def of_margin(answered: dict[str, tuple[int, int]], *, at: str = "", shown: Iterable[str] = ()) -> AppTest:
     """Return the app for a visitor in the lesson on the margin, or on the list of lessons if `at` is empty."""
     app = AppTest.from_file(APP, default_timeout=60)
-    app.session_state["remembered.lesson.answers"] = Answers({}, dict(answered), set(shown))
-    app.session_state["remembered.lesson.last"] = "margin.3"
+    app.session_state["remembered.lesson.kept"] = StoredAnswers(Answers({}, dict(answered), set(shown)), "margin.3")
     if at:
         app.query_params["lesson"] = at
     place = read_place(at)
@@ -213,7 +212,7 @@ def test_a_prediction_is_kept_by_its_place() -> None:
     app.button[0].click().run()
     assert not app.exception
     assert app.markdown[-1].value == "**Where?**  \nYou predicted: Right"
-    assert app.session_state["remembered.lesson.answers"].predicted == {"at": 1}
+    assert app.session_state["remembered.lesson.kept"].answers.predicted == {"at": 1}
 
 
 def test_what_is_chosen_is_graded_by_its_place() -> None:
@@ -228,7 +227,7 @@ def test_what_is_chosen_is_graded_by_its_place() -> None:
     app.button[0].click().run()
     assert not app.exception
     assert [element.value for element in app.success] == ["Right. According to the runs: B."]
-    assert app.session_state["remembered.lesson.answers"].checked == {"at": (1, 2)}
+    assert app.session_state["remembered.lesson.kept"].answers.checked == {"at": (1, 2)}
 
 
 @pytest.mark.parametrize(("page", "name"), [("home", "lesson"), ("lessons", "lesson"), ("lessons", "open")])

@@ -22,8 +22,8 @@ from pages.ui.lab import forget_lab
 from pages.ui.parts import UI, component, show_errors
 
 BETWEEN = "."
-# Keys of the visitor's answers, of the last part, and of the part that the visitor is going to.
-ANSWERS, LAST, GOING = "lesson.answers", "lesson.last", "lesson.going"
+# Keys of the visitor's answers and last part, and of the part that the visitor is going to.
+KEPT, GOING = "lesson.kept", "lesson.going"
 # Time in seconds after which a visitor who has not arrived is assumed to have gone elsewhere.
 GOING_S = 10
 TABLES: Mapping[str, type[Address]] = {
@@ -91,8 +91,24 @@ def read_place(text: str) -> LessonPosition | None:
     return LessonPosition(lesson, int(number))
 
 
+@dataclass
+class StoredAnswers:
+    """The data that the browser stores. Attributes: last: the visitor's last part, in the form of `At.text`."""
+
+    answers: Answers = field(default_factory=Answers)
+    last: Annotated[str, Field(max_length=80)] = ""
+
+
+STORED = TypeAdapter(StoredAnswers)
+
+
+def kept() -> StoredAnswers:
+    """Return the visitor's answers and last part in this session."""
+    return state.session_value(KEPT, StoredAnswers)
+
+
 def answers() -> Answers:
-    return state.session_value(ANSWERS, Answers)
+    return kept().answers
 
 
 def go_to(at: LessonPosition) -> None:
@@ -137,7 +153,7 @@ def open_beside(at: LessonPosition) -> None:
     forget_lab()
     forget_links()
     given = {name: texts for name, value in shown.address.items() if (texts := _texts(store, name, value))}
-    state.remember(LAST, at.text)
+    kept().last = at.text
     st.switch_page(f"pages/{shown.page}.py", query_params={**given, EveryPage.LESSON.name: at.text})
 
 
@@ -169,15 +185,6 @@ def _texts(store: Store, name: str, value: Any) -> str | list[str]:
     return address.as_text(value) or ""
 
 
-@dataclass
-class StoredAnswers:
-    """The data that the browser stores. Attributes: last: the visitor's last part, in the form of `At.text`."""
-
-    answers: Answers = field(default_factory=Answers)
-    last: Annotated[str, Field(max_length=80)] = ""
-
-
-KEPT = TypeAdapter(StoredAnswers)
 _mount = component(
     "lesson_answers",
     '<div class="lesson-answers" hidden></div>',
@@ -191,19 +198,15 @@ def keep_answers() -> None:
     given = (state.widget_value(KEEPING) or {}).get("kept")
     if given is not None and given != state.session_value(TAKEN, lambda: None):
         # Answers of this session take precedence.
-        found, meanwhile = parse_stored(str(given)), answers()
-        joined = Answers(
-            found.answers.predicted | meanwhile.predicted,
-            found.answers.checked | meanwhile.checked,
-            found.answers.shown | meanwhile.shown,
-        )
-        last = state.session_value(LAST, str) or (found.last if read_place(found.last) else "")
-        _put(StoredAnswers(joined, last))
+        found, now = parse_stored(str(given)), kept()
+        now.answers.predicted = found.answers.predicted | now.answers.predicted
+        now.answers.checked = found.answers.checked | now.answers.checked
+        now.answers.shown |= found.answers.shown
+        now.last = now.last or (found.last if read_place(found.last) else "")
         state.remember(TAKEN, str(given))
     # The texts that the browser may hold by now.
     known = [text for name in (TAKEN, SENT) if (text := state.session_value(name, lambda: None)) is not None]
-    now = StoredAnswers(answers(), state.session_value(LAST, str))
-    text = KEPT.dump_json(now).decode() if now != StoredAnswers() else ""
+    text = STORED.dump_json(kept()).decode() if kept() != StoredAnswers() else ""
     if known:
         state.remember(SENT, text)
     _mount(key=KEEPING, data=[{"text": text, "known": known}], on_kept_change=lambda: None, height="content")
@@ -212,7 +215,7 @@ def keep_answers() -> None:
 def parse_stored(text: str) -> StoredAnswers:
     """Parse the text that the browser has stored; return empty data if it is invalid."""
     try:
-        return KEPT.validate_json(text) if 0 < len(text) <= MOST_CHARS else StoredAnswers()
+        return STORED.validate_json(text) if 0 < len(text) <= MOST_CHARS else StoredAnswers()
     except ValidationError:
         return StoredAnswers()
 
@@ -221,16 +224,12 @@ def forget_button() -> None:
     """Draw the button that deletes all answers, for the next user of this computer, or restores those just deleted."""
 
     def forget_all() -> None:
-        state.remember(FORGOTTEN, StoredAnswers(answers(), state.session_value(LAST, str)))
-        _put(StoredAnswers())
+        state.remember(FORGOTTEN, kept())
+        state.forget(KEPT)
 
     gone: StoredAnswers | None = state.session_value(FORGOTTEN, lambda: None)
     if answers() != Answers():
         st.button(_("Forget my answers"), type="tertiary", icon=":material/restart_alt:", on_click=forget_all)
     elif gone is not None:
-        st.button(_("Restore my answers"), type="tertiary", icon=":material/undo:", on_click=_put, args=(gone,))
-
-
-def _put(one: StoredAnswers) -> None:
-    state.remember(ANSWERS, one.answers)
-    state.remember(LAST, one.last)
+        label, icon = _("Restore my answers"), ":material/undo:"
+        st.button(label, type="tertiary", icon=icon, on_click=state.remember, args=(KEPT, gone))
