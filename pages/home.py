@@ -24,7 +24,11 @@ from pages.ui.parts import escaped, page_head, page_link, status_badge
 from pages.ui.reads import cached
 
 # Pages that open a replay like any other run.
-OPENED_IN = (("explore", N_("Explore"), "scatter_plot"), ("tokens", N_("Tokens"), "format_ink_highlighter"))
+OPENED_IN = (
+    ("explore", N_("Explore"), "scatter_plot"),
+    ("tokens", N_("Tokens"), "format_ink_highlighter"),
+    ("compare", N_("Compare with other runs"), "compare_arrows"),
+)
 # The replay that the others are drawn beside.
 BASELINE = "ce"
 
@@ -92,8 +96,9 @@ def _replay() -> None:
             )
         )
     st.caption(sentences(about))
+    panels = replay_panels(name)
     map_view(
-        replay_panels(name),
+        panels,
         key="home.map",
         height="min(max(18rem, 100dvh - 26rem), 52vw)",
         description=_(
@@ -103,21 +108,17 @@ def _replay() -> None:
         trails=False,
         play=True,
         name=name,
-        columns=len(_shown(name)),
+        columns=len(panels),
     )
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.caption(_("Hover over a point to read its text."), width="stretch")
         for page, label, icon in OPENED_IN:
             if st.button(_(label), icon=f":material/{icon}:", type="tertiary", key=f"home.replay.{page}"):
-                st.switch_page(f"pages/{page}.py", query_params={"run": _run_of(name)})
-        if st.button(
-            _("Compare with other runs"),
-            icon=":material/compare_arrows:",
-            type="tertiary",
-            key="home.replay.compare",
-        ):
-            compared = [*dict.fromkeys((BASELINE, name, *SHIPPED))][:MOST_RUNS]
-            st.switch_page("pages/compare.py", query_params={"runs": ",".join(map(_run_of, compared))})
+                query = {"run": _run_of(name)}
+                if page == "compare":
+                    compared = [*dict.fromkeys((BASELINE, name, *SHIPPED))][:MOST_RUNS]
+                    query = {"runs": ",".join(map(_run_of, compared))}
+                st.switch_page(f"pages/{page}.py", query_params=query)
 
 
 def _run_of(name: str) -> str:
@@ -130,15 +131,10 @@ def replay(name: str) -> Replay:
     return read_replay(SHIPPED[name].path)
 
 
-def _shown(name: str) -> list[str]:
-    """Return the names of the replays that are drawn."""
-    return list(dict.fromkeys((BASELINE, name)))
-
-
 @cached(16)
 def replay_panels(name: str) -> list[Panel]:
     """Build the maps of the baseline and of a replay, aligned to the baseline's last map, on one scale."""
-    shown = [(_(SHIPPED[one].label), replay(one)) for one in _shown(name)]
+    shown = [(_(SHIPPED[one].label), replay(one)) for one in dict.fromkeys((BASELINE, name))]
     probe, onto = shown[0][1].probe, shown[0][1].maps[-1]
     stacks = []
     for _label, played in shown:
