@@ -11,10 +11,10 @@ import streamlit as st
 
 from core.artifacts.waiting_time import places
 from core.config.describe import objective_label, row_labels
-from core.config.score_source import Scorer, classifier_learns_from, classifier_note, is_first_note, scored_evaluations
+from core.config.score_source import classifier_learns_from, classifier_note, is_first_note, scored_evaluations
 from core.events import Evaluation
 from core.figures.run_curves import MOST_RUNS
-from core.messages import N_, _, ngettext, pgettext, sentences
+from core.messages import _, ngettext, pgettext, sentences
 from core.quantities import PERCENT_CELLS, hundredths
 from core.settings import settings
 from core.store import RunSummary, Status, Store
@@ -46,11 +46,6 @@ from pages.ui.visitor import owner_names, visitor, who_am_i
 
 POLL_S = 2.0
 MAX_ROWS = 14
-SCORERS: Mapping[Scorer, str] = {
-    "classifier": N_("classifier"),
-    "linear probe": N_("linear probe"),
-    "Spearman": N_("Spearman × 100"),
-}
 
 
 def page() -> None:
@@ -232,14 +227,14 @@ def _table(store: Store, runs: list[RunSummary], sizes: Mapping[str, RunSize]) -
         }
     # Both splits of a finished run have the same scorer.
     newest = [scores[run.id].get("test") or scores[run.id].get("validation") for run in runs]
-    scorers: list[Scorer | None] = [
-        None
+    scorers = [
+        ""
         if score is None
-        else "Spearman"
+        else _("Spearman × 100")
         if score.spearman is not None
-        else "classifier"
+        else _("classifier")
         if score.probe_rows is None
-        else "linear probe"
+        else _("linear probe")
         for score in newest
     ]
     weights = [
@@ -266,7 +261,7 @@ def _table(store: Store, runs: list[RunSummary], sizes: Mapping[str, RunSize]) -
             "Objective": [objective_label(run.effective) for run in runs],
             "Validation": hundredths([_accuracy(scores[run.id], "validation") for run in runs]),
             "Test": hundredths([_accuracy(scores[run.id], "test") for run in runs]),
-            "Scored": ["" if scorer is None else _(SCORERS[scorer]) for scorer in scorers],
+            "Scored": scorers,
             "Duration": [duration(run.elapsed_s) if run.started_at else "" for run in runs],
             "Memory": [None if run.peak_memory is None else round(run.peak_memory / 2**20) for run in runs],
             "Created": [datetime.fromtimestamp(run.created_at) for run in runs],
@@ -275,7 +270,7 @@ def _table(store: Store, runs: list[RunSummary], sizes: Mapping[str, RunSize]) -
             **({"Weights": weights} if any(weights) else {}),
         }
     )
-    empty = ["Scored"] if {None, "classifier"}.issuperset(scorers) else []
+    empty = ["Scored"] if {"", _("classifier")}.issuperset(scorers) else []
     empty += [] if any(run.status != Status.FINISHED for run in runs) else ["Progress"]
     empty += [] if any(run.tags for run in runs) else ["Tags"]
     empty += [] if settings().shared else ["By"]
