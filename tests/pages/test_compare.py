@@ -39,7 +39,7 @@ from pages.ui.compare.scores import scores_csv, spread_text
 from tests.cases import each
 from tests.core.representation.test_metrics import slow_silhouette
 from tests.pages.conftest import Draft, Pages, checked
-from tests.pages.test_pages import button, made_run, words
+from tests.pages.test_pages import button, made_run, metrics, widget, words
 
 HOSTILE = "<img src=x onerror=window.hacked=1> $x$ **bold**"
 TEXTS = ("good film", "bad film", HOSTILE, "two $y$", "trained one", "trained two")
@@ -106,14 +106,6 @@ def lists(app: AppTest) -> list[list[str]]:
     """Return the texts that B fixed, and those that it broke."""
     tables = [re.findall('<td class="wide"[^>]*>(.*?)</td>', one.body) for one in app.html if "A predicts" in one.body]
     return [[html.unescape(text) for text in texts] for texts in tables]
-
-
-def widget(app: AppTest, key: str) -> Any:
-    """Return the widget with a key, which may end with a number for its options."""
-    kinds = ("selectbox", "multiselect", "text_input", "number_input", "slider", "button_group", "toggle", "radio")
-    pattern = re.compile(rf"{re.escape(key)}(\.[0-9a-f]{{8}}\.\d+)?")
-    (found,) = [w for kind in (*kinds, "button") for w in app.get(kind) if pattern.fullmatch(w.key or "")]
-    return found
 
 
 def address(app: AppTest) -> dict[str, str]:
@@ -506,9 +498,8 @@ def test_the_selection_of_the_address_is_told_with_what_each_run_says(opened: Op
 def test_two_runs_are_compared_example_by_example(opened: Opened, made: Made) -> None:
     runs = [made("a", said=BAD), made("b", said=GOOD)]
     app = opened(runs=",".join(runs), show="maps")
-    counts = {metric.label: metric.value for metric in app.metric}
     # Of the validation texts, A predicts 0 and 3 correctly, B 0, 1 and 2.
-    assert counts == {
+    assert metrics(app) == {
         "Both right": "1",
         "Only A right": "1",
         "Only B right": "2",

@@ -32,7 +32,7 @@ from tests.core.experiments.instant import InstantEngine, ScoredEngine
 from tests.core.training.made import scored_csv
 from tests.pages.conftest import Draft, Pages
 from tests.pages.test_data import links, own
-from tests.pages.test_pages import button, widget, words
+from tests.pages.test_pages import button, metrics, progress, widget, words
 
 # A protocol of classes, of epochs, of runs that start from others, of translations, and of scores.
 KINDS = ("few-shot", "batch-size", "transfer", "back-translation", "similarity")
@@ -59,10 +59,6 @@ def begun(folder: Path, draft: Draft) -> Callable[..., tuple[Here, str]]:
 def right(config: RunConfig) -> int:
     weight = config.phases[0].objective.weight or 0.0
     return 10 + (4 if weight > 0.5 else 0) + config.seed % 3
-
-
-def metrics(app: AppTest) -> dict[str, str]:
-    return {metric.label: str(metric.value) for metric in app.metric}
 
 
 def cells(app: AppTest) -> list[list[dict[str, Any]]]:
@@ -554,12 +550,8 @@ def test_the_time_left_counts_the_runs_that_go_first(opened: Pages, folder: Path
     with store.transaction() as db:  # 10 steps took 30 s
         db.execute("UPDATE runs SET last_step = 10, worked_s = 30 WHERE id = ?", (first,))
         db.execute("UPDATE work SET status = 'finished' WHERE id = ?", (first,))
-    assert "2 waiting · about 1 min left" in shown_progress(opened("experiments", experiment=experiment))
+    assert "2 waiting · about 1 min left" in progress(opened("experiments", experiment=experiment))
     for seed in (7, 8):
         store.create(engine.prepared(draft(steps=10, more={"seed": seed}))[0])
-    said = shown_progress(opened("experiments", experiment=experiment))
+    said = progress(opened("experiments", experiment=experiment))
     assert "2 waiting · 2 other runs start first · about 2 min left" in said
-
-
-def shown_progress(app: AppTest) -> str:
-    return str(app.get("progress")[0].proto.text)

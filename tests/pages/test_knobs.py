@@ -13,8 +13,8 @@ from core.store import Status
 from core.store.attempt import Attempt
 from pages.ui.parameter_widget import Scale, slider_scale
 from tests.cases import each
-from tests.pages.conftest import APP, Draft
-from tests.pages.test_pages import made_run, trained, words
+from tests.pages.conftest import Draft, Pages
+from tests.pages.test_pages import made_run, progress, trained, words
 
 
 @pytest.fixture
@@ -26,22 +26,12 @@ def attempt(folder: Path, draft: Draft) -> Attempt:
 
 
 @pytest.fixture
-def live(attempt: Attempt) -> AppTest:
-    return opened(attempt)
-
-
-def opened(attempt: Attempt) -> AppTest:
-    app = AppTest.from_file(APP, default_timeout=30)
-    app.query_params["run"] = attempt.run_id
-    return app.switch_page("pages/fine_tune.py").run()
+def live(opened: Pages, attempt: Attempt) -> AppTest:
+    return opened("fine_tune", run=attempt.run_id)
 
 
 def knob(app: AppTest, label: str) -> Any:
     return next(slider for slider in app.slider if slider.label.startswith(label))
-
-
-def progress(app: AppTest) -> str:
-    return str(app.get("progress")[0].proto.text)
 
 
 def pressed(app: AppTest, label: str, value: float) -> None:
@@ -64,8 +54,8 @@ def test_a_slider_keeps_its_place_through_its_own_turns(live: AppTest, attempt: 
     assert knob(live, "Temperature").label == "Temperature τ"  # a longer label would take a second line
 
 
-def test_a_turn_from_elsewhere_moves_the_slider(live: AppTest, attempt: Attempt) -> None:
-    other = opened(attempt)
+def test_a_turn_from_elsewhere_moves_the_slider(opened: Pages, live: AppTest, attempt: Attempt) -> None:
+    other = opened("fine_tune", run=attempt.run_id)
     pressed(other, "Temperature", 0.08)
     pressed(other, "Learning rate", 0.5)
     live.run()
@@ -79,10 +69,10 @@ def test_a_turn_from_elsewhere_moves_the_slider(live: AppTest, attempt: Attempt)
     assert attempt.store.pending_turns(attempt.run_id)["temperature"] == 0.51
 
 
-def test_a_page_that_is_opened_again_shows_what_counts(live: AppTest, attempt: Attempt) -> None:
+def test_a_page_that_is_opened_again_shows_what_counts(opened: Pages, live: AppTest, attempt: Attempt) -> None:
     pressed(live, "Temperature", 0.08)
     attempt.record_knob_turn(5, "temperature", 0.08)
-    assert knob(opened(attempt), "Temperature").value == 0.08
+    assert knob(opened("fine_tune", run=attempt.run_id), "Temperature").value == 0.08
     live.switch_page("pages/runs.py").run()
     attempt.store.send(attempt.run_id, "turn", "temperature", 0.2)
     live.query_params["run"] = attempt.run_id
@@ -145,17 +135,14 @@ def test_after_the_last_frame_the_page_says_what_is_done_and_the_bar_still_moves
     assert bars[0] < bars[1] < 100
 
 
-def test_the_value_of_a_finished_run_is_that_of_its_last_turn(attempt: Attempt, live: AppTest, folder: Path) -> None:
+def test_the_value_of_a_finished_run_is_that_of_its_last_turn(opened: Pages, attempt: Attempt, live: AppTest) -> None:
     attempt.record_knob_turn(5, "temperature", 0.08)
     attempt.end(Status.FINISHED)
     assert not [slider for slider in live.run().slider if not slider.key.startswith("branch.")]
     assert "τ 0\\.3 → 0\\.08" in words(live)
-    runs = AppTest.from_file(APP, default_timeout=30).switch_page("pages/runs.py").run()
-    assert runs.dataframe[0].value["Objective"][0] == "0.1 CE + 0.9 SCL, τ 0.3 → 0.08"
-    home = AppTest.from_file(APP, default_timeout=30).run()
-    assert "τ 0\\.3 → 0\\.08" in words(home)
-    home.query_params["run"] = attempt.run_id
-    explore = home.switch_page("pages/explore.py").run()
+    assert opened("runs").dataframe[0].value["Objective"][0] == "0.1 CE + 0.9 SCL, τ 0.3 → 0.08"
+    assert "τ 0\\.3 → 0\\.08" in words(opened("home"))
+    explore = opened("explore", run=attempt.run_id)
     assert "τ 0.3 → 0.08" in explore.selectbox(key="explore.run").options[0]
 
 

@@ -60,18 +60,32 @@ def button(app: AppTest, label: str) -> Any:
 
 
 def widget(app: AppTest, key: str) -> Any:
-    """Return the widget with a key. Keys of a phase end with the form's revision."""
-    kinds = ("selectbox", "multiselect", "text_input", "number_input", "slider", "button_group", "toggle", "button")
-    return next(
-        w
-        for kind in kinds
-        for w in app.get(kind)
-        if w.key == key or (w.key and w.key.startswith(f"{key}.") and w.key.removeprefix(f"{key}.").isdecimal())
+    """Return the widget with a key, which may end with the form's revision, or a number for the widget's options."""
+    kinds = (
+        "selectbox",
+        "multiselect",
+        "text_input",
+        "number_input",
+        "slider",
+        "button_group",
+        "toggle",
+        "radio",
+        "button",
     )
+    pattern = re.compile(rf"{re.escape(key)}(\.[0-9a-f]{{8}})?(\.\d+)?")
+    return next(w for kind in kinds for w in app.get(kind) if pattern.fullmatch(w.key or ""))
 
 
 def options(app: AppTest, key: str) -> Any:
     return widget(app, key).options
+
+
+def metrics(app: AppTest) -> dict[str, str]:
+    return {metric.label: str(metric.value) for metric in app.metric}
+
+
+def progress(app: AppTest) -> str:
+    return str(app.get("progress")[0].proto.text)
 
 
 def made_run(folder: Path, draft: RunConfig, claim: bool = True) -> tuple[Store, str]:
@@ -397,23 +411,19 @@ def test_tokens_are_counted_as_texts_have_them(opened: Pages) -> None:
     assert vectors == pytest.approx(16 * of_a_text, rel=0.02)
 
 
-def test_a_queue_says_when_it_is_full_and_warns_of_one_that_lags(opened: Pages, folder: Path, draft: Draft) -> None:
+def test_a_queue_says_when_it_is_full_and_how_much_its_encoder_keeps(opened: Pages, folder: Path, draft: Draft) -> None:
     def queued(**settings: Any) -> AppTest:
         terms = [{"loss": "supcon", "weight": 0.5, "queue": 64} | settings, {"loss": "cross_entropy", "weight": 0.5}]
         return opened("fine_tune", **{"from": Store(folder).create(draft(objective={"terms": terms}, steps=120))})
 
+    assert "never fills" in words(queued(queue=4096))
+    assert any("lags behind" in warning.value for warning in queued(momentum=0.999).warning)
     app = queued()
     assert "from step 9" in words(app)
     assert "keeps 0.916 of its weights" in words(app)
     assert sum(app.dataframe[0].value["In the queue"]) == pytest.approx(64)
     assert not app.warning
-    assert any("lags behind" in warning.value for warning in queued(momentum=0.999).warning)
-    assert "never fills" in words(queued(queue=4096))
-
-
-def test_a_momentum_can_be_chosen_and_left_to_the_steps_again(opened: Pages, folder: Path, draft: Draft) -> None:
-    terms = [{"loss": "supcon", "weight": 0.5, "queue": 64}, {"loss": "cross_entropy", "weight": 0.5}]
-    app = opened("fine_tune", **{"from": Store(folder).create(draft(objective={"terms": terms}, steps=120))})
+    # A momentum can be chosen, and left to the steps again.
     (choice,) = (box for box in app.selectbox if box.label == "Queue momentum")
     assert choice.value == "auto"
     choice.set_value("chosen").run()
@@ -603,16 +613,6 @@ def test_home_offers_the_newest_run_that_has_frames(opened: Pages, folder: Path,
     assert "Recent runs" in words(app)
 
 
-def test_runs_are_listed_with_their_scores(opened: Pages, folder: Path, draft: Draft) -> None:
-    store, run_id = made_run(folder, draft(more={"name": "<b>mine</b>"}))
-    trained(store, run_id)
-    store.attempt(run_id, 1).end(Status.FINISHED)
-    table = opened("runs").dataframe[0].value
-    assert list(table["Run"]) == ["<b>mine</b>"]
-    assert list(table["Validation"]) == [75.0]  # in percent, as displayed
-    assert list(table["Status"]) == ["finished"]
-
-
 def test_a_run_says_which_rows_it_learned_from(opened: Pages, folder: Path, draft: Draft) -> None:
     rows = {"train_size": 30, "label_noise": 0.2, "sampler": "class_balanced"}
     for task in ({}, rows):
@@ -736,6 +736,7 @@ def test_the_rates_of_a_preset_for_showing_come_and_go_with_it(opened: Pages) ->
     assert preset.value == "ce-scl"
     preset.set_value("collapse").run()
     assert widget(app, "form.0.preset").value == "collapse"
+    assert app.query_params["set"] == "preset=collapse"
     assert widget(app, "form.0.learning_rate").value == 3e-3
     widget(app, "form.0.preset").set_value("hard-negatives").run()
     assert widget(app, "form.0.learning_rate").value is None
@@ -747,19 +748,10 @@ def test_the_dropout_of_a_preset_comes_and_goes_with_it(opened: Pages) -> None:
     app = opened("fine_tune")
     widget(app, "form.0.preset").set_value("dropout-nt-xent-encoder").run()
     assert widget(app, "form.dropout").value == 0.3
+    assert any("· dropout 0.3" in fold.label.replace("\\", "") for fold in app.expander)
     assert app.query_params["set"] == "preset=dropout-nt-xent-encoder"
     widget(app, "form.0.preset").set_value("rdrop-two-stage").run()
     assert app.query_params["set"] == "preset=rdrop-two-stage"
-
-
-@pytest.mark.parametrize("name", ["collapse", "hard-negatives"])
-def test_a_preset_for_showing_comes_back_from_its_link(opened: Pages, name: str) -> None:
-    app = opened("fine_tune")
-    widget(app, "form.0.preset").set_value(name).run()
-    assert app.query_params["set"] == f"preset={name}"
-    again = opened("fine_tune", set=[f"preset={name}"])
-    assert widget(again, "form.0.preset").value == name
-    assert any(PRESETS[name].summary in caption.value for caption in again.caption)
 
 
 def test_an_objective_like_that_of_a_preset_for_showing_is_not_called_by_its_name(
@@ -855,19 +847,16 @@ def finished(folder: Path, draft: RunConfig) -> tuple[Store, str]:
 
 
 def test_the_list_says_what_every_run_and_all_of_them_take(opened: Pages, folder: Path, draft: Draft) -> None:
-    store, _ = finished(folder, draft())
+    store, run_id = finished(folder, draft(more={"name": "<b>mine</b>"}))
     store.create(draft())
     app = opened("runs")
     table = app.dataframe[0].value
     assert list(table["Size"]) == [0, 4]
     assert "Weights" not in table
+    mine = table[table["Run"] == "<b>mine</b>"]
+    assert (list(mine["Validation"]), list(mine["Status"])) == ([75.0], ["finished"])  # in percent, as displayed
     assert "Runs use 3\\.5 MB of the 20 GB that SCL\\_DISK\\_GB allows\\." in words(app)
-
-
-def test_deleted_runs_count_until_their_files_are_freed(opened: Pages, folder: Path, draft: Draft) -> None:
-    store, run_id = finished(folder, draft())
-    store.create(draft())
-    store.discard(run_id)
+    store.discard(run_id)  # counts until its files are freed
     said = words(opened("runs")).replace("\\", "")
     assert "Runs use 3.5 MB of the 20 GB that SCL_DISK_GB allows, including 3.5 MB of deleted runs" in said
 
@@ -924,14 +913,6 @@ class TestLink:
         assert widget(again, "form.seed").value == 8
         assert list(again.query_params["set"]) == ["preset=dscl", "phases.0.steps=60", "seed=8"]
 
-    def test_a_dropout_rate_is_in_the_address_and_comes_back(self, opened: Pages) -> None:
-        app = opened("fine_tune")
-        widget(app, "form.dropout").set_value(0.25).run()
-        assert app.query_params["set"] == "encoder.dropout=0.25"
-        again = opened("fine_tune", set=["encoder.dropout=0.25"])
-        assert widget(again, "form.dropout").value == 0.25
-        assert any("· dropout 0.25" in fold.label.replace("\\", "") for fold in again.expander)
-
     def test_a_changed_weight_comes_back_with_its_preset(self, opened: Pages) -> None:
         app = opened("fine_tune")
         widget(app, "form.0.knob.lambda").set_value(0.0).run()
@@ -978,11 +959,6 @@ class TestLink:
         assert widget(app, "form.0.batch_size").value == 6
         widget(app, "form.0.batch_size").set_value(5).run()
         assert widget(app, "form.0.batch_size").value == 5
-
-    def test_a_link_names_no_file_of_its_sender(self, opened: Pages, folder: Path, draft: Draft) -> None:
-        _, run_id = made_run(folder, draft())
-        app = opened("fine_tune", **{"from": run_id})
-        assert not [text for text in app.query_params["set"] if "path" in text or "csv" in text]
 
 
 def test_home_plays_any_of_the_replays(opened: Pages) -> None:

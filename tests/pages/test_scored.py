@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from streamlit.testing.v1 import AppTest
 
 from core.artifacts.text_history import Biography
 from core.cli.main import _result, _sentence
@@ -21,7 +20,7 @@ from pages.ui.explore.run_reads import frames_of
 from pages.ui.explore.sentence import predicted_steps
 from tests.pages.conftest import Draft, Pages
 from tests.pages.test_compare import table
-from tests.pages.test_pages import made_run, widget, words
+from tests.pages.test_pages import made_run, metrics, widget, words
 
 TEXTS, LABELS = ("one", "two", "three", "four"), (0, 1, 0, 1)
 SCORES = {"accuracy": 0.75, "accuracy_low": 0.6, "accuracy_high": 0.9, "macro_f1": 0.7, "cross_entropy": 0.4}
@@ -64,17 +63,13 @@ def made(folder: Path, draft: Draft) -> Callable[..., str]:
     return make
 
 
-def tiles(app: AppTest) -> dict[str, str]:
-    return {metric.label: metric.value for metric in app.metric}
-
-
 Made, Opened = Callable[..., str], Pages
 
 
 class TestLive:
     def test_a_probe_is_named_as_one(self, opened: Opened, made: Made) -> None:
         app = opened("fine_tune", run=made(1.0, 80))
-        found = tiles(app)
+        found = metrics(app)
         assert found["Probe now"] == "75.0%"
         assert found["Probe, test"] == "62.5%"
         assert found["Probe at step 0"] == "75.0%"
@@ -99,13 +94,13 @@ class TestLive:
 
     def test_an_older_run_shows_no_accuracy_of_a_random_classifier(self, opened: Opened, made: Made) -> None:
         app = opened("fine_tune", run=made(1.0, None))
-        found = tiles(app)
+        found = metrics(app)
         assert found["Probe now"] == found["Probe, test"] == found["Macro-F1"] == "–"
         assert "75.0%" not in found.values()
 
     def test_after_lambda_was_turned_the_classifier_counts(self, opened: Opened, made: Made) -> None:
         app = opened("fine_tune", run=made(1.0, 80, turned=5))
-        assert tiles(app)["Validation"] == "75.0%"
+        assert metrics(app)["Validation"] == "75.0%"
         assert "is trained from step 5" in words(app)
         assert "is not trained" not in words(app)
 

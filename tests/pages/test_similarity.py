@@ -20,8 +20,8 @@ from core.tasks.load import read_rows_of
 from tests.core.training.made import scored_csv
 from tests.pages.conftest import Draft, Pages
 from tests.pages.test_compare import table
-from tests.pages.test_pages import made_run, widget, words
-from tests.pages.test_scored import GEOMETRY, LABELS, SCORES, TEXTS, tiles
+from tests.pages.test_pages import made_run, metrics, widget, words
+from tests.pages.test_scored import GEOMETRY, LABELS, SCORES, TEXTS
 
 Made = Callable[..., str]
 OF_PROBE = SCORES | GEOMETRY | {"train_rows": 20.0}
@@ -60,7 +60,7 @@ def test_a_run_shows_its_rank_correlation_and_that_of_the_untrained_encoder(
     opened: Pages, made: Made, loss: str
 ) -> None:
     app = opened("fine_tune", run=made(loss))
-    assert tiles(app) == {"Spearman, validation": "0.750", "Untrained encoder": "0.500", "Spearman, test": "0.700"}
+    assert metrics(app) == {"Spearman, validation": "0.750", "Untrained encoder": "0.500", "Spearman, test": "0.700"}
     assert "untrained: 0.600" in [metric.delta for metric in app.metric]
     said = words(app).replace("\\", "")
     assert "No classifier is trained. The score is Spearman's ρ" in said.replace("’", "'")
