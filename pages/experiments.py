@@ -40,7 +40,7 @@ from pages.ui import reads, state
 from pages.ui.address import Experiments
 from pages.ui.bound import bound_choice, bound_segments, forget
 from pages.ui.compare.picking import group_name
-from pages.ui.controls import offer_undo_of_experiments, run_action, show_notice
+from pages.ui.controls import offer_undo, run_action, show_notice
 from pages.ui.experiments.results import chart_view, map_view, report_view, results_of, table_view
 from pages.ui.experiments.set_up import GRID, draw_published, set_up
 from pages.ui.experiments.surface import draw_findings, draw_maps, start_card
@@ -73,7 +73,8 @@ def page() -> None:
         set_up(engine, name, head)
         return
     show_notice()
-    offer_undo_of_experiments(table)
+    words = N_("Deleted {name}; its runs are kept. You can undo this for {minutes}.")
+    offer_undo(words, table.discarded(), table.restore)
     start_card(engine)
     there = table.experiments()
     if there:

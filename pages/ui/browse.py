@@ -27,7 +27,7 @@ from core.workers.machine import has_gpu
 from pages.ui import reads, state
 from pages.ui.address import Data
 from pages.ui.changed_texts import moves
-from pages.ui.controls import offer_undo_of_tasks
+from pages.ui.controls import offer_undo
 from pages.ui.experiments.surface import surface_link
 from pages.ui.live_figure import live_figure
 from pages.ui.parts import escaped, page_link, show_errors, task_names
@@ -49,7 +49,13 @@ TRIPLET_LABELS = {
 def browse(head: DeltaGenerator) -> None:
     """Draw the view of one task, chosen in the page's first line."""
     own = {task.id: task for task in reads.library().tasks()}
-    offer_undo_of_tasks()
+    words = N_("Deleted {name}. Runs that used it keep their rows. You can undo this for {minutes}.")
+
+    def restore(task_id: str) -> None:
+        reads.library().restore(task_id)
+        Data.TASK.put(task_id)
+
+    offer_undo(words, reads.library().discarded(), restore)
     names, labels = [*TASKS, *own], task_names(own)
     task_id = Data.TASK.choice(names, names[0])
     picked = head.selectbox(

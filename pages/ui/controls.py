@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import groupby
 from math import ceil
@@ -23,7 +23,6 @@ from core.store import (
     UNDO_S,
     Discarded,
     Experiment,
-    ExperimentTable,
     LibraryTask,
     RunRecord,
     RunSummary,
@@ -34,8 +33,7 @@ from core.store import (
 from core.store.names import NAME_CHARS, TAGS_MAX, checked_name, checked_tags
 from core.store.sizes import size_text
 from core.workers import Engine
-from pages.ui import reads, state
-from pages.ui.address import Data
+from pages.ui import state
 from pages.ui.parts import escaped, page_link, show_errors
 from pages.ui.visitor import owner_name, require_own, visitor
 
@@ -225,30 +223,13 @@ def offer_undo_of_runs(engine: Engine) -> None:
         _undo_line(words, str(at), runs, engine.store.restore)
 
 
-def offer_undo_of_tasks() -> None:
-    def restore(task_id: str) -> None:
-        reads.library().restore(task_id)
-        Data.TASK.put(task_id)
-
-    for task in reads.library().discarded():
-        if visitor().may_change(task.owner):
-            words = _(
-                "Deleted {name}. Runs that used it keep their rows. You can undo this for {minutes}.",
-                name=f"“{escaped(task.name)}”",
-                minutes=_time_left(task.discarded_at),
-            )
-            _undo_line(words, task.id, [task], restore)
-
-
-def offer_undo_of_experiments(table: ExperimentTable) -> None:
-    for experiment in table.discarded():
-        if visitor().may_change(experiment.owner):
-            words = _(
-                "Deleted {name}; its runs are kept. You can undo this for {minutes}.",
-                name=f"“{escaped(experiment.title)}”",
-                minutes=_time_left(experiment.discarded_at),
-            )
-            _undo_line(words, experiment.id, [experiment], table.restore)
+def offer_undo(sentence: str, deleted: Iterable[LibraryTask | Experiment], restore: Callable[[str], object]) -> None:
+    """Draw an undo button for each of these. Args: sentence: marked with `N_`."""
+    for one in deleted:
+        if visitor().may_change(one.owner):
+            name = f"“{escaped(one.name if isinstance(one, LibraryTask) else one.title)}”"
+            words = _(sentence, name=name, minutes=_time_left(one.discarded_at))
+            _undo_line(words, one.id, [one], restore)
 
 
 def _time_left(discarded_at: float | None) -> str:
