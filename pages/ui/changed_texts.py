@@ -48,14 +48,8 @@ def changed_texts(store: Store, run: RunRecord) -> bool:
     found, busy = _found(store, run, wanted=Explore.CHANGED.text == ON)
     if found is None:
         return busy
-    rows = _table(found)
-    st.dataframe(
-        pd.DataFrame([{_(name): value for name, value in row.items()} for row in rows]),
-        hide_index=True,
-        height=HEIGHT_PX,
-        placeholder="",
-        key="explore.changed",
-    )
+    rows = pd.DataFrame(_table(found))
+    st.dataframe(rows, hide_index=True, height=HEIGHT_PX, placeholder="", key="explore.changed")
     read_texts = ngettext("{count} test text", "{count} test texts", len(found.labels))
     notes = [
         _(
@@ -222,7 +216,7 @@ def change_title(change: Change | None) -> str:
 
 
 def _table(found: ChangedTexts) -> list[dict[str, str]]:
-    """Return the rows of a run's table, by marked column name."""
+    """Return the rows of a run's table."""
     rows = []
     for place, change in enumerate([None, *found.changes]):
         before, now, share, flips = [""] * 4
@@ -235,17 +229,16 @@ def _table(found: ChangedTexts) -> list[dict[str, str]]:
                 flipped = (found.predicted[place - 1] != found.plain)[which]
                 flips = percent(flipped.mean()) if which.any() else "–"
         row = {
-            N_("Change"): change_title(change),
-            N_("Changed texts"): share,
-            N_("Cosine, untrained"): before,
-            N_("Cosine, trained"): now,
+            _("Change"): change_title(change),
+            _("Changed texts"): share,
+            _("Cosine, untrained"): before,
+            _("Cosine, trained"): now,
         }
         if found.plain.size:
-            row[N_("Flipped predictions")] = flips
-        if found.plain.size:
+            row[_("Flipped predictions")] = flips
             _rows, *numbers = recall(found.labels, found.predictions[place], found.labels.tolist())
             right, low, high = map(percent, numbers)
-            row[N_("Accuracy")] = _("{share} ({low} to {high})", share=right, low=low, high=high)
+            row[_("Accuracy")] = _("{share} ({low} to {high})", share=right, low=low, high=high)
         rows.append(row)
     return rows
 

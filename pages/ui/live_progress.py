@@ -134,20 +134,16 @@ def _notes(now: RunNow) -> list[str]:
     if not run.responding:
         found.append(icon + escaped(SILENT))
     elif run.status == Status.INTERRUPTED:
-        found.append(
-            icon
-            + _(
+        gone = _(
+            "The worker stopped unexpectedly. Saved data is safe; Resume continues from the start, on the same curve."
+        )
+        if run.checkpoint_step:
+            gone = _(
                 "The worker stopped unexpectedly. Saved data is safe; Resume continues from step {step}, on the "
                 "same curve.",
                 step=f"{run.checkpoint_step:,}",
             )
-            if run.checkpoint_step
-            else icon
-            + _(
-                "The worker stopped unexpectedly. Saved data is safe; Resume continues from the start, on the same "
-                "curve."
-            )
-        )
+        found.append(icon + gone)
     elif (
         run.message
         and run.status != Status.FAILED

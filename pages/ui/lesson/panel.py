@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
 
 import streamlit as st
 
@@ -166,11 +167,7 @@ def _draw(at: LessonPosition) -> None:
     st.caption(f"{at.lesson.title} · {part_of}")
     st.progress(at.number / len(at.lesson.parts))
     st.header(part.title, anchor=False)
-    numbers = at.lesson.numbers
-
-    def value(name: str) -> Value:
-        return number_of(reads.open_engine().store, at.lesson.name, name)
-
+    numbers, value = at.lesson.numbers, partial(number_of, reads.open_engine().store, at.lesson.name)
     for number, block in enumerate(part.blocks):
         key = f"{at.text}.{number}"
         match block:
@@ -203,10 +200,7 @@ def checks_of(lesson: Lesson) -> dict[str, Check]:
 
 def right_checks(lesson: Lesson) -> set[str]:
     """Return the keys of the checks with a right answer. Raises: PlaygroundError if a number cannot be read."""
-
-    def value(name: str) -> Value:
-        return number_of(reads.open_engine().store, lesson.name, name)
-
+    value = partial(number_of, reads.open_engine().store, lesson.name)
     return {key for key, check in checks_of(lesson).items() if answered_rightly(key, check, lesson.numbers, value)}
 
 
