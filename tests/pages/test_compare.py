@@ -124,11 +124,8 @@ def asked(app: AppTest, name: str) -> str | None:
 # Selection of runs
 
 
-def test_without_runs_the_page_says_how_to_get_one(opened: Opened) -> None:
-    assert "There is nothing to compare yet" in words(opened())
-
-
 def test_the_only_run_is_offered_the_bundled_runs(opened: Opened, made: Made, folder: Path) -> None:
+    assert "There is nothing to compare yet" in words(opened())
     only = made("only one")
     app = opened()
     button(app, "Compare with the bundled runs").click().run()
@@ -156,23 +153,17 @@ def test_the_only_run_is_offered_a_twin_that_joins_the_comparison(opened: Opened
     assert f"step 0 of {newest.steps}" in words(app)
 
 
-def test_two_runs_of_one_task_are_compared_where_the_address_names_none(opened: Opened, made: Made) -> None:
+def test_where_the_address_names_no_run_the_newest_are_compared_and_an_unknown_one_is_left_out(
+    opened: Opened, made: Made
+) -> None:
     older, newer = made("a"), made("b")
     assert ids(opened()) == [newer, older]
-
-
-def test_a_link_that_names_no_run_says_so_and_shows_the_newest(opened: Opened, made: Made) -> None:
-    older, newer = made("a"), made("b")
     app = opened(runs="zzzz")
     assert any("runs = 'zzzz', but there is no such run" in warning.value for warning in app.warning)
     assert ids(app) == [newer, older]
-
-
-def test_an_unknown_run_is_a_sentence_and_the_others_are_compared(opened: Opened, made: Made) -> None:
-    one, other = made("a"), made("b")
-    app = opened(runs=f"{one},<script>,{other}")
+    app = opened(runs=f"{older},<script>,{newer}")
     assert any("no run has this id" in warning.value for warning in app.warning)
-    assert ids(app) == [one, other]
+    assert ids(app) == [older, newer]
 
 
 def test_at_most_six_are_compared(opened: Opened, made: Made) -> None:

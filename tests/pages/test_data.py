@@ -10,10 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import pyarrow as pa
 import pytest
 import streamlit as st
-from pyarrow import parquet
 from streamlit.testing.v1 import AppTest
 
 from core.catalogue.encoders import KOREAN, LISTED, MANY
@@ -26,6 +24,7 @@ from core.tasks.rows import Rows
 from core.workers import Jobs
 from core.workers import job_kinds as kinds
 from tests.conftest import made_rows
+from tests.hub_server import parquet_file
 from tests.pages.conftest import Pages, checked
 from tests.pages.test_pages import button, widget, words
 
@@ -97,18 +96,6 @@ def task_file(name: str, split: str) -> list[Row]:
     """Return the rows of a bundled task's file, read with the csv module only."""
     with (TASKS[name].folder / f"{split}.csv").open(encoding="utf-8", newline="") as file:
         return [(row["text"], row["label"]) for row in csv.DictReader(file)]
-
-
-def similar(library: TaskLibrary) -> LibraryTask:
-    """Add a task of twelve pairs with scores."""
-    numbers = range(12)
-    rows = Rows(
-        tuple(f"first {i}" for i in numbers),
-        tuple(str(i / 2) for i in numbers),
-        seconds=tuple(f"second {i}" for i in numbers),
-        kind="similarity",
-    )
-    return library.add(rows, name="Alike", source="alike.tsv.")
 
 
 def own(library: TaskLibrary, rows: Sequence[Row], name: str = "Mine", source: str = "mine.csv.") -> LibraryTask:
@@ -253,7 +240,8 @@ def test_a_name_that_another_task_has_is_refused(opened: Pages, library: TaskLib
 
 
 def test_similarity_scores_are_shown_and_can_be_learned(opened: Pages, library: TaskLibrary) -> None:
-    task = similar(library)
+    texts, scores, seconds = zip(*((f"first {i}", str(i / 2), f"second {i}") for i in range(12)), strict=True)
+    task = library.add(Rows(texts, scores, seconds=seconds, kind="similarity"), name="Alike", source="alike.tsv.")
     app = opened("data", task=task.id)
     assert "12 pairs: 12 all; similarity scores." in said(app)
     table = rows_shown(app)
@@ -294,14 +282,9 @@ def test_a_damaged_task_is_a_sentence_and_the_others_open(opened: Pages, library
 
 # Add a file
 
-REVIEWS = [(f"Das Café Nº {i} war {('öde', 'schön')[i % 2]}", ("schlecht", "gut")[i % 2]) for i in range(40)]
-
-
-def parquet_of(rows: Sequence[Row]) -> bytes:
-    out = io.BytesIO()
-    texts, labels = zip(*rows, strict=True)
-    parquet.write_table(pa.table({"text": texts, "sentiment": labels}), out)
-    return out.getvalue()
+TEXTS = [f"Das Café Nº {i} war {('öde', 'schön')[i % 2]}" for i in range(40)]
+VERDICTS = [("schlecht", "gut")[i % 2] for i in range(40)]
+REVIEWS = list(zip(TEXTS, VERDICTS, strict=True))
 
 
 @pytest.mark.parametrize(
@@ -313,7 +296,7 @@ def parquet_of(rows: Sequence[Row]) -> bytes:
             ("text", "label"),
             ("CSV", "CP1252", "semicolon"),
         ),
-        ("cafés.parquet", parquet_of(REVIEWS), ("text", "sentiment"), ("Parquet",)),
+        ("cafés.parquet", parquet_file({"text": TEXTS, "sentiment": VERDICTS}), ("text", "sentiment"), ("Parquet",)),
         ("bare.csv", csv_of(*REVIEWS), ("column 1", "column 2"), ("CSV", "no header line")),
     ],
 )
@@ -393,14 +376,6 @@ def test_problems_are_counted_and_what_to_drop_is_chosen(upload: Pages, library:
     assert list(zip(rows.texts, rows.labels, strict=True)) == [row for row in REVIEWS if row != REVIEWS[1]]
 
 
-def test_cancel_creates_nothing_and_empties_the_page(upload: Pages, library: TaskLibrary) -> None:
-    app = upload("rows.csv", csv_of(("text", "label"), *REVIEWS))
-    button(app, "Cancel").click().run()
-    assert checked(app).file_uploader[0].value is None
-    assert "The file needs a column of texts" in said(app)
-    assert library.tasks() == []
-
-
 def test_the_page_asks_for_columns_it_cannot_identify(upload: Pages, library: TaskLibrary) -> None:
     rows = [(str(i), f"sentence number {i} of many", f"v{i % 12}") for i in range(40)]
     app = upload("rows.csv", csv_of(("id", "text", "verdict"), *rows))
@@ -446,13 +421,16 @@ def test_scores_of_pairs_are_added_and_offered_to_learn(upload: Pages, library: 
     assert button(app, "Browse it")
 
 
-def test_another_delimiter_can_be_said(upload: Pages, library: TaskLibrary) -> None:
+def test_another_delimiter_can_be_said_and_cancel_creates_nothing(upload: Pages, library: TaskLibrary) -> None:
     app = upload("rows.csv", csv_of(("text", "label"), *REVIEWS))
     part(app, "delimiter").set_value("|").run()
     assert checked(app)
     assert not [b for b in app.button if b.label.startswith("Add")]
     part(app, "delimiter").set_value(None).run()
     assert add_button(checked(app)).label == "Add 40 rows"
+    button(app, "Cancel").click().run()
+    assert checked(app).file_uploader[0].value is None
+    assert "The file needs a column of texts" in said(app)
     assert library.tasks() == []
 
 
@@ -641,6 +619,8 @@ def test_noise_and_imbalance_reach_the_draft_and_are_shown(opened: Pages) -> Non
     rows = task_file("film_reviews", "train")
     label_of = dict(rows)
     app = opened("fine_tune", task="film_reviews")
+    table = next(table.value for table in app.dataframe if list(table.value) == ["Label", "Text"])
+    assert set(zip(table["Text"], table["Label"], strict=True)) <= set(rows)
     sentence = next(c.value for c in app.caption if " test texts; " in c.value)
     train = int(sentence.partition(" ")[0].replace(",", ""))
     widget(app, "form.label_noise").set_value(0.2).run()
@@ -676,15 +656,10 @@ def test_paraphrases_chosen_in_the_form_are_added_to_the_draft(opened: Pages) ->
     assert any("Paraphrases Strong" in one.label for one in app.expander)
 
 
-def test_without_noise_training_rows_are_shown_as_they_are(opened: Pages) -> None:
-    app = opened("fine_tune", task="film_reviews")
-    table = next(table.value for table in app.dataframe if list(table.value) == ["Label", "Text"])
-    assert set(zip(table["Text"], table["Label"], strict=True)) <= set(task_file("film_reviews", "train"))
-
-
 def test_korean_texts_are_offered_an_encoder_that_reads_them(opened: Pages, library: TaskLibrary) -> None:
     rows = [(f"이 영화는 정말 {('지루했다', '재미있었다')[i % 2]} {i}번", ("나쁨", "좋음")[i % 2]) for i in range(100)]
     task = own(library, rows)
+    assert not [b for b in opened("fine_tune").button if b.label in LISTED]  # for English texts
     app = opened("fine_tune", task=task.id)
     assert widget(app, "form.encoder").value == BUNDLED
     assert "These texts are Korean" in said(app)
@@ -696,11 +671,6 @@ def test_korean_texts_are_offered_an_encoder_that_reads_them(opened: Pages, libr
     assert draft_of(app).encoder.id == offered[0]
     assert "These texts are Korean" not in said(app)
     assert "is not on this machine and the Hub cannot be reached" in said(app)
-
-
-def test_english_texts_are_offered_no_other_encoder(opened: Pages) -> None:
-    app = opened("fine_tune")
-    assert not [b for b in app.button if b.label in LISTED]
 
 
 def test_long_texts_are_offered_more_tokens(opened: Pages, library: TaskLibrary) -> None:

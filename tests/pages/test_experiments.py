@@ -88,11 +88,9 @@ class TestList:
         assert (row["Experiment"], row["Cells"], row["Seeds"], row["Finished"]) == ("λ at work", 2, 6, 100.0)
         assert row["Status"] == "finished"
 
-    def test_an_address_of_an_unknown_experiment_is_reported(self, opened: Pages) -> None:
-        app = opened("experiments", experiment="nosuchthing1")
-        assert "there is no such experiment" in words(app)
-        app = opened("experiments", new="nonsense")
-        assert "there is no such protocol" in words(app)
+    @pytest.mark.parametrize(("name", "kind"), [("experiment", "experiment"), ("new", "protocol"), ("surface", "task")])
+    def test_an_unknown_name_in_its_address_is_reported(self, opened: Pages, name: str, kind: str) -> None:
+        assert f"there is no such {kind}" in words(opened("experiments", **{name: "nonsense"}))
 
 
 class TestSurface:
@@ -165,9 +163,6 @@ class TestSurface:
         said = words(app.run()).replace("\\", "")
         assert "You expected τ 0.5, λ 0.2: 60.0%. The best cell is τ 0.1, λ 0.8: 90.0%." in said
         assert "Which cell do you expect" not in said
-
-    def test_an_unknown_task_in_its_address_is_said(self, opened: Pages) -> None:
-        assert "there is no such task" in words(opened("experiments", surface="nosuchtask"))
 
     def test_a_cell_is_trained_in_full(self, opened: Pages, folder: Path) -> None:
         app = opened("experiments")
@@ -519,6 +514,7 @@ def test_runs_of_one_seed_are_tested_over_examples_alone(opened: Pages, begun: A
 
 def test_runs_of_experiments_are_listed_on_demand(opened: Pages, begun: Any) -> None:
     here, _ = begun(seeds=2)
+    assert "Recent runs" not in words(opened("home"))
     app = opened("runs")
     assert "No run matches" in words(app)
     widget(app, next(one.key for one in app.toggle)).set_value(True).run()
@@ -526,11 +522,6 @@ def test_runs_of_experiments_are_listed_on_demand(opened: Pages, begun: Any) -> 
     by_hand = here.engine.submit(apply_settings(here.design(here.table.experiments()[0].id).base, {"steps": 3}))
     [row] = opened("runs").dataframe[0].value["Run"]
     assert row == here.engine.store.run(by_hand).title
-
-
-def test_home_shows_no_runs_of_experiments(opened: Pages, begun: Any) -> None:
-    begun(seeds=2)
-    assert "Recent runs" not in words(opened("home"))
 
 
 def test_the_time_left_counts_the_runs_that_go_first(opened: Pages, folder: Path, draft: Draft) -> None:

@@ -187,15 +187,17 @@ def test_every_preset_can_be_picked_and_is_recognised_or_explained(
     assert any(reasons.get(name, "has no") in error for error in found) == (name in reasons)
 
 
-def test_a_preset_keeps_steps_batch_and_rate(opened: Pages) -> None:
+def test_a_preset_keeps_steps_and_batch_and_loses_the_trained_parts_of_the_one_before(opened: Pages) -> None:
     app = opened("fine_tune")
     widget(app, "form.0.steps").set_value(31).run()
     widget(app, "form.0.batch_size").set_value(12).run()
-    widget(app, "form.0.preset").set_value("simcse").run()
+    widget(app, "form.0.preset").set_value("scl-classifier").run()
     assert [widget(app, f"form.{number}.steps").value for number in (0, 1)] == [16, 15]
     assert [widget(app, f"form.{number}.batch_size").value for number in (0, 1)] == [12, 12]
+    assert [widget(app, f"form.{number}.trainable").value for number in (0, 1)] == ["all", "classifier"]
     widget(app, "form.0.preset").set_value("ce").run()
     assert widget(app, "form.0.steps").value == 31
+    assert widget(app, "form.0.trainable").value == "all"
 
 
 def test_terms_are_added_changed_and_removed(opened: Pages) -> None:
@@ -442,12 +444,13 @@ def test_a_task_that_is_hardly_learned_is_said_before_launch(opened: Pages) -> N
     assert "near the majority class" in words(app)
 
 
-def test_default_rates_follow_what_learns(opened: Pages) -> None:
+def test_default_rates_and_warnings_follow_what_learns(opened: Pages) -> None:
     app = opened("fine_tune")
     assert widget(app, "form.0.learning_rate").value is None
     assert widget(app, "form.0.learning_rate").placeholder == "1.0e-04"
     widget(app, "form.0.trainable").set_value("classifier").run()
     assert widget(app, "form.0.learning_rate").placeholder == "5.0e-03"
+    assert any("has no effect" in warning.value for warning in app.warning)  # contrast on a frozen encoder
 
 
 def test_what_was_chosen_outlives_a_page_switch(opened: Pages) -> None:
@@ -724,12 +727,6 @@ def test_a_view_from_outside_is_offered_with_its_settings_and_its_cost(
     assert any(w.label == "Between words" for w in app.text_input)
 
 
-def test_contrast_on_a_frozen_encoder_is_explained_before_launch(opened: Pages) -> None:
-    app = opened("fine_tune")
-    widget(app, "form.0.trainable").set_value("classifier").run()
-    assert any("has no effect" in warning.value for warning in app.warning)
-
-
 def test_the_rates_of_a_preset_for_showing_come_and_go_with_it(opened: Pages) -> None:
     app = opened("fine_tune")
     preset = widget(app, "form.0.preset")
@@ -820,14 +817,6 @@ class TestUndo:
         button(app, "Undo").click().run()
         assert any("was deleted permanently" in warning.value for warning in app.warning)
         assert "Deleted" not in words(app)
-
-
-def test_a_part_that_a_preset_chose_for_its_second_phase_does_not_outlive_it(opened: Pages) -> None:
-    app = opened("fine_tune")
-    widget(app, "form.0.preset").set_value("scl-classifier").run()
-    assert [widget(app, f"form.{number}.trainable").value for number in (0, 1)] == ["all", "classifier"]
-    widget(app, "form.0.preset").set_value("ce").run()
-    assert widget(app, "form.0.trainable").value == "all"
 
 
 # Disk
