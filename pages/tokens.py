@@ -156,21 +156,16 @@ def _selected(known: TokenRun, chosen: Settings, label: int | None, found: WordS
     classes = known.probe.classes
     rows = found.rows if label is None else found.of_class(label)
     if rows:
-        table: dict[str, list[Any]] = {WORD: [truncate(row.word, WORD_CHARS) for row in rows]}
+        table: dict[str, list[Any]] = {
+            WORD: [truncate(row.word, WORD_CHARS) for row in rows],
+            LIFT: [row.lift if label is None else row.lifts[label] for row in rows],
+            "Selected": [row.count if label is None else row.counts[label] for row in rows],
+            "Occurs": [row.occurs if label is None else row.occurrences[label] for row in rows],
+        }
         if label is None:
-            table |= {
-                LIFT: [row.lift for row in rows],
-                "Selected": [row.count for row in rows],
-                "Occurs": [row.occurs for row in rows],
-                CLASS: [classes[row.label] for row in rows],
-            }
+            table[CLASS] = [classes[row.label] for row in rows]
         else:
-            table |= {
-                LIFT: [row.lifts[label] for row in rows],
-                "Selected": [row.counts[label] for row in rows],
-                "Occurs": [row.occurrences[label] for row in rows],
-                "In all classes": [row.count for row in rows],
-            }
+            table["In all classes"] = [row.count for row in rows]
         lift = st.column_config.NumberColumn(_(LIFT), format="%.2f", width="small")
         _table(table, f"tokens.selected.{label}", {LIFT: lift})
     else:
@@ -241,16 +236,8 @@ def _changes(known: TokenRun, chosen: Settings, moved: Sequence[WordChange]) -> 
         st.caption(sentences(said))
     else:
         st.info(_("The same words are selected equally often at both steps. Choose steps that are farther apart."))
-    records = [
-        {
-            "word": change.word,
-            "change": str(change.change),
-            "before": str(change.before),
-            "after": str(change.after),
-            "occurs": str(change.occurs),
-        }
-        for change in moved
-    ]
+    columns = ("word", "change", "before", "after", "occurs")
+    records = [{name: str(getattr(change, name)) for name in columns} for change in moved]
     _csv("changes", _("Changes as CSV"), records, f"{known.run.id}-changes-{chosen.before}-{chosen.after}")
 
 
