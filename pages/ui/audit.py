@@ -38,7 +38,6 @@ from core.tasks.dataset import Split
 from core.tasks.registry import expectation
 from core.tasks.survey import language_of
 from pages.ui import state
-from pages.ui.form import use_balanced_sampler
 from pages.ui.parts import card, escaped
 from pages.ui.reads import cached
 
@@ -314,7 +313,8 @@ def _audit_term(config: RunConfig, phase: PhaseConfig, data: TaskData, term: Ter
             )
         )
         if batch >= SMALLEST_BALANCED:
-            st.button(_("Use class-balanced batches"), on_click=use_balanced_sampler)
+            balanced = (state.form_key("sampler"), "class_balanced")
+            st.button(_("Use class-balanced batches"), on_click=state.set_widget, args=balanced)
     _table(columns | {"Anchors without positives": hundredths(starving)})
 
 

@@ -102,11 +102,6 @@ def usual_of(task: str) -> Usual:
     return usual(0, 0) if own is None else usual(len(own.classes), own.rows)
 
 
-def use_balanced_sampler() -> None:
-    """Set the form's sampler to class-balanced batches, before the form is drawn."""
-    state.set_widget(state.form_key("sampler"), "class_balanced")
-
-
 # Widget names of the encoder's fields.
 ENCODER = {"id": "encoder", "pooling": "pooling", "max_length": "max_length", "dropout": "dropout"}
 POOLINGS = {"cls": "[CLS]", "mean": N_("mean pooling"), None: N_("the encoder's own pooling")}
