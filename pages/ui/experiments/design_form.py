@@ -321,7 +321,12 @@ def protocol_form(protocol: Protocol) -> Design:
     st.markdown(f"**{escaped(_(protocol.question))}** :gray[{escaped(source)}]")
     base = chosen_base(protocol.base, f"protocol.{protocol.name}")
     whole = protocol.design(base)
-    at_once = _at_once_switch(base, whole.axes, _why_not_at_once(whole))
+    problem = ""
+    try:
+        surface_design(whole.base, _rows(whole.base), whole.axes)
+    except PlaygroundError as error:
+        problem = str(error)
+    at_once = _at_once_switch(base, whole.axes, problem)
     seeds = seeds_field(1, "at_once") if at_once else seeds_field(len(whole.seeds), protocol.name)
     axes = list[Axis]()
     for axis in whole.axes:
@@ -353,12 +358,3 @@ def protocol_form(protocol: Protocol) -> Design:
         )
     chosen = {"axes": [axis.model_dump() for axis in axes], "seeds": seeds, "base": base.model_dump(mode="json")}
     return build(Design, whole.model_dump(mode="json") | chosen)
-
-
-def _why_not_at_once(design: Design) -> str:
-    """Return why the cells of a protocol cannot be trained at once; "" if they can."""
-    try:
-        surface_design(design.base, _rows(design.base), design.axes)
-    except PlaygroundError as error:
-        return str(error)
-    return ""
