@@ -172,21 +172,21 @@ class Scores:
     Attributes:
         heads: names of the groups.
         measures: by name, each measure that some run has, and how it is measured.
-        measured: per run, its last step if the representation is measured there, or None.
+        measured: last steps of runs whose representation is measured there.
         rows_differ: whether a best mark is missing because runs were scored on different validation rows.
     """
 
     groups: tuple[SeedGroup, ...]
     heads: list[str]
     measures: Mapping[str, tuple[Measure, str]]
-    measured: list[int | None]
+    measured: set[int]
     rows_differ: bool
 
 
 def _scores_of(store: Store, runs: Sequence[Compared]) -> Scores:
     """Collect the scores of the runs so far."""
     scores: list[dict[str, float | None]] = []
-    measured: list[int | None] = []
+    measured = set[int]()
     for one in runs:
         of_run: dict[str, float | None] = {}
         newest = {e.split: e for e in scored_evaluations(one.config, store.evaluations(one.run.id))}  # in step order
@@ -196,11 +196,10 @@ def _scores_of(store: Store, runs: Sequence[Compared]) -> Scores:
                 continue
             who = OF_PROBE if evaluation.probe_rows is not None and split in SPLITS else ""
             of_run |= {f"{split}.{who}{name}": value for name, value in evaluation.values.items()}
-        measured.append(None)
         known = _measured(one)
         # An earlier frame of one run must not stand beside the last of another.
         if one.frames is not None and (last := one.frames.numbers[-1]) in known:
-            measured[-1] = last
+            measured.add(last)
             of_run |= known[last]
         scores.append(of_run)
     measures = {name: entry for name, entry in _measures().items() if any(name in of_run for of_run in scores)}
@@ -327,12 +326,11 @@ def _legend(found: Scores, runs: Sequence[Compared]) -> str:
                 seeds=counts,
             )
         )
-    steps = sorted({step for step in found.measured if step is not None})
-    if steps:
+    if found.measured:
         words.append(
             _(
                 "Representation measures are computed on the validation texts of the map, at step {steps}.",
-                steps=join_list(f"{step:,}" for step in steps),
+                steps=join_list(f"{step:,}" for step in sorted(found.measured)),
             )
         )
     return sentences(words)
