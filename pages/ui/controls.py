@@ -51,25 +51,21 @@ def run_buttons(engine: Engine, run: RunRecord | RunSummary) -> None:
     if not me.may_change(run.owner):
         return
     going = run.status in (Status.RUNNING, Status.STARTING)
+    # After its last step, a run only scores and saves, and no longer polls for requests.
+    over, stopping = run.last_step >= run.steps, run.status == Status.STOPPING and run.responding
+    stoppable = run.status.active or run.status == Status.QUEUED
+    # Translators: a button that has a run go on.
+    resume = _("Resume")
+    buttons = (
+        (_("Pause"), "pause", "pause", going, over, engine.pause),
+        (resume, "continue", "play_arrow", run.status == Status.PAUSED, False, engine.unpause),
+        (_("Stop"), "stop", "stop", stoppable, stopping, engine.stop),
+        (resume, "again", "play_arrow", run.status.resumable, False, engine.resume),
+    )
     with st.container(horizontal=True, width="content"):
-        # After its last step, a run only scores and saves, and no longer polls for requests.
-        over = run.last_step >= run.steps
-        if going and st.button(_("Pause"), key=f"pause.{run.id}", icon=":material/pause:", disabled=over):
-            run_action(lambda: engine.pause(run.id))
-        # Translators: a button that has a run go on.
-        resume = _("Resume")
-        if run.status == Status.PAUSED and st.button(resume, key=f"continue.{run.id}", icon=":material/play_arrow:"):
-            run_action(lambda: engine.unpause(run.id))
-        stoppable = run.status.active or run.status == Status.QUEUED
-        if stoppable and st.button(
-            _("Stop"),
-            key=f"stop.{run.id}",
-            icon=":material/stop:",
-            disabled=run.status == Status.STOPPING and run.responding,
-        ):
-            run_action(lambda: engine.stop(run.id))
-        if run.status.resumable and st.button(resume, key=f"again.{run.id}", icon=":material/play_arrow:"):
-            run_action(lambda: engine.resume(run.id))
+        for label, key, icon, offered, disabled, act in buttons:
+            if offered and st.button(label, key=f"{key}.{run.id}", icon=f":material/{icon}:", disabled=disabled):
+                run_action(partial(act, run.id))
 
 
 def run_action(action: Callable[[], object]) -> None:
