@@ -14,11 +14,12 @@ PAGES = Path(address.__file__).resolve().parents[1]
 
 
 @each("table", TABLES)
-def test_a_name_is_used_once_on_a_page_and_is_none_of_those_of_every_page(table: type[Address]) -> None:
+def test_names_are_used_once_on_a_page_and_defaults_are_of_their_kind(table: type[Address]) -> None:
     items = [item for item in vars(table).values() if isinstance(item, Item)]
     assert items
     assert len(table.items()) == len(items)
     assert table is EveryPage or not table.items().keys() & EveryPage.items().keys()
+    assert all(item.default is None or isinstance(item.default, item.kind) for item in items)
 
 
 def test_the_address_is_read_and_written_through_the_tables_alone() -> None:
@@ -41,9 +42,3 @@ def test_what_belongs_to_a_run_is_forgotten_with_it() -> None:
     assert {item.name for item in Compare.of("runs compared")} == {"a", "b", "twin"}
     assert {item.name for item in Compare.of("twin")} == {"change", "to", "value"}
     assert {item.name for item in Compare.of("first run compared")} == {"sel", "view"}
-
-
-@each("table", TABLES)
-def test_a_default_is_of_the_kind_of_its_item(table: type[Address]) -> None:
-    for item in table.items().values():
-        assert item.default is None or isinstance(item.default, item.kind)

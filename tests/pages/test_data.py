@@ -596,7 +596,7 @@ def draft_of(app: AppTest) -> Any:
     return app.session_state["remembered.draft"]
 
 
-def test_a_task_in_the_address_is_picked(opened: Pages, library: TaskLibrary) -> None:
+def test_a_task_in_the_address_is_picked_and_a_picked_one_stands_there(opened: Pages, library: TaskLibrary) -> None:
     task = own(library, made_rows(100))
     for name in (task.id, "news_topics"):
         app = opened("fine_tune", task=name)
@@ -605,10 +605,6 @@ def test_a_task_in_the_address_is_picked(opened: Pages, library: TaskLibrary) ->
         assert not app.error
         assert not button(app, "Launch").disabled
         assert links(app)["Browse its texts"] == f"task={name}"
-
-
-def test_a_picked_task_stands_in_the_address(opened: Pages) -> None:
-    app = opened("fine_tune", task="news_topics")
     widget(app, "form.task").set_value("paraphrase").run()
     assert checked(app).query_params["task"] == "paraphrase"
     app.run()

@@ -180,7 +180,7 @@ def test_before_the_next_lesson_stands_what_is_open(folder: Path) -> None:
     assert not [one for one in of_margin({}, at="margin.1").caption if "left to answer" in one.value]
 
 
-def test_a_part_is_drawn_beside_its_page(opened: Pages) -> None:
+def test_a_part_is_drawn_beside_its_page_alone(opened: Pages) -> None:
     app = opened("loss_lab", lesson="margin.1")
     assert "Points under cross-entropy" in [header.value for header in app.header]
     reveal = next(button for button in app.button if button.label == "Reveal")
@@ -188,11 +188,7 @@ def test_a_part_is_drawn_beside_its_page(opened: Pages) -> None:
     assert [radio.label for radio in app.radio] == ["Do the points of a class end at one position?"]
     # Text after a prediction is hidden until it is given.
     assert not any("They slow down long before that" in element.value for element in app.markdown)
-
-
-def test_beside_another_page_there_is_none(opened: Pages) -> None:
-    app = opened("runs", lesson="margin.1")
-    assert "Next" not in [button.label for button in app.button]
+    assert "Next" not in [button.label for button in opened("runs", lesson="margin.1").button]
 
 
 def asked(call: str) -> AppTest:

@@ -601,13 +601,13 @@ def test_nonsense_in_the_address_shows_the_form_and_a_sentence(opened: Pages, na
 def test_empty_pages_say_what_to_do(opened: Pages) -> None:
     assert "No runs yet" in words(opened("runs"))
     assert "nothing to explore yet" in words(opened("explore"))
-    home = words(opened("home"))
-    assert "Watch a text encoder learn" in home
-    assert f"Version {__version__}" in home
 
 
 def test_home_offers_the_newest_run_that_has_frames(opened: Pages, folder: Path, draft: Draft) -> None:
-    assert {b.label for b in opened("home").button} == {*ON_HOME, "Explore the replay"}
+    home = opened("home")
+    assert "Watch a text encoder learn" in words(home)
+    assert f"Version {__version__}" in words(home)
+    assert {b.label for b in home.button} == {*ON_HOME, "Explore the replay"}
     store, first = made_run(folder, draft(more={"name": "First one"}))
     trained(store, first)
     made_run(folder, draft(more={"name": "Waiting"}))
@@ -884,11 +884,9 @@ def test_a_run_is_told_to_keep_its_weights(opened: Pages, folder: Path, draft: D
 class TestLink:
     """The address of the form contains the settings that differ from the defaults, and restores them."""
 
-    def test_the_address_of_the_defaults_is_empty(self, opened: Pages) -> None:
-        assert "set" not in opened("fine_tune").query_params
-
     def test_what_was_changed_is_in_the_address_and_comes_back(self, opened: Pages) -> None:
         app = opened("fine_tune")
+        assert "set" not in app.query_params
         widget(app, "form.0.preset").set_value("dscl").run()
         widget(app, "form.seed").set_value(7).run()
         widget(app, "form.0.steps").set_value(60).run()
@@ -911,7 +909,7 @@ class TestLink:
         held = {name: widget(again, f"form.0.{name}").value for name in ("preset", "knob.lambda", "knob.temperature")}
         assert held == {"preset": "ce-scl", "knob.lambda": 0.0, "knob.temperature": 0.01}
 
-    def test_what_a_link_has_wrong_is_named_and_the_rest_is_used(self, opened: Pages) -> None:
+    def test_what_a_link_has_wrong_is_named_as_text_and_the_rest_is_used(self, opened: Pages) -> None:
         app = opened("fine_tune", set=["seed=-1", "precision=float32", "task.path=/etc/passwd"])
         assert widget(app, "form.precision").value == "float32"
         assert widget(app, "form.seed").value == 0
@@ -919,8 +917,6 @@ class TestLink:
         assert "give a whole number from 0" in said
         assert "leave it out" in said
         assert "passwd" not in str(app.query_params["set"])
-
-    def test_what_a_link_has_wrong_is_shown_as_text(self, opened: Pages) -> None:
         app = opened("fine_tune", set=["precision=![x](https://example.org/x.png)"])
         (warning,) = app.warning
         assert "![x](" not in warning.value
