@@ -254,26 +254,21 @@ def results(
     """
     table = ExperimentTable(store.folder)
     runs = table.runs(experiment_id) if runs is None else runs
-    if measure in OF_VECTORS:
-        scores = {str(run.run_id): found for run in runs if (found := vector_measures(store, run)) is not None}
-        return compute_results(store, design, runs, scores, measure=measure, split=split)
-    if measure in COSTS:
-        scores = {}
-        for run in runs:
-            memory = {} if run.peak_memory is None else {"peak_memory": run.peak_memory / 2**20}
-            scores[str(run.run_id)] = Evaluation(run.last_step, VALIDATION, {**memory, "seconds": run.seconds})
-        return compute_results(store, design, runs, scores, measure=measure, split=split)
-    if measure in OF_GROUPS:
-        scores = {str(run.run_id): found for run in runs if (found := _group_recall(store, run, measure, split))}
-        return compute_results(store, design, runs, scores, measure=measure, split=split)
+    finished = [(run.run_id, run) for run in runs if run.run_id is not None and run.status == Status.FINISHED]
     probes = table.scores(experiment_id, BASELINE_TEST if split == TEST else BASELINE)
-    known = {}
-    for run in runs:
-        if run.run_id is not None and run.status == Status.FINISHED:
-            probe = probes[run.run_id].values.get(measure) if run.run_id in probes else None
-            majority = _majority_rate(store, run.run_id, run.begun_attempt, split) if measure == "accuracy" else None
-            known[run.run_id] = Reference(probe, majority)
-    scores = table.scores(experiment_id, split)
+    scores, known = dict[str, Evaluation](), dict[str, Reference]()
+    for run_id, run in finished:
+        probe = probes[run_id].values.get(measure) if run_id in probes else None
+        majority = _majority_rate(store, run_id, run.begun_attempt, split) if measure == "accuracy" else None
+        known[run_id] = Reference(probe, majority)
+        if measure in OF_VECTORS and (vectors := vector_measures(store, run)) is not None:
+            scores[run_id] = vectors
+        elif measure in COSTS:
+            memory = {} if run.peak_memory is None else {"peak_memory": run.peak_memory / 2**20}
+            scores[run_id] = Evaluation(run.last_step, VALIDATION, {**memory, "seconds": run.seconds})
+        elif measure in OF_GROUPS and (found := _outcomes(store, run_id, run.begun_attempt, measure, split)):
+            scores[run_id] = Evaluation(run.last_step, split, {measure: float(found[0].mean())})
+    scores = scores if measure not in SCORES else table.scores(experiment_id, split)
     shown = compute_results(store, design, runs, scores, known, measure=measure, split=split)
     return replace(shown, tuned=_tuned(shown, table.scores(experiment_id, VALIDATION))) if split == TEST else shown
 
@@ -322,14 +317,6 @@ def usual_measure(design: Design) -> str:
     """Return the measure that a design without a protocol is compared by."""
     terms = [term for phase in design.base.phases for term in phase.objective.terms]
     return SPEARMAN if any(term.entry.reads == "scores" for term in terms) else "accuracy"
-
-
-def _group_recall(store: Store, run: ExperimentRun, measure: str, split: str) -> Evaluation | None:
-    """Return the recall of a group of classes by a finished run; None without predictions or training rows."""
-    if run.status != Status.FINISHED or run.run_id is None:
-        return None
-    found = _outcomes(store, run.run_id, run.begun_attempt, measure, split)
-    return None if found is None else Evaluation(run.last_step, split, {measure: float(found[0].mean())})
 
 
 def vector_measures(store: Store, run: ExperimentRun) -> Evaluation | None:
