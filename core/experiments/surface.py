@@ -148,11 +148,6 @@ class Effect:
     low: float
     high: float
 
-    @property
-    def is_shown(self) -> bool:
-        """True if the interval excludes zero."""
-        return self.low > 0 or self.high < 0
-
 
 def reference_level(design: Design, axis: int) -> int:
     """Return the level that the others are compared with: the baseline, the draft's own value, or the middle one."""
@@ -215,21 +210,17 @@ def effects(design: Design, by_seed: Mapping[int, Mapping[int, Correct]]) -> lis
             return []
         return gains(design, by_seed, {seed: dict.fromkeys(found, found[outside]) for seed, found in by_seed.items()})
     there = next(iter(by_seed.values()))
-    number_of = {cell.levels: cell.number for cell in design.cells if cell.number in there}
+    number_of = {cell.levels: cell.number for cell in design.cells if cell.number in there and cell.levels is not None}
     found = []
     for axis in range(len(design.axes)):
         reference = reference_level(design, axis)
-        for level in range(len(design.axes[axis].levels)):
-            pairs = [
-                (number, number_of[other])
-                for levels, number in number_of.items()
-                if levels is not None
-                and levels[axis] == level != reference
-                and (other := (*levels[:axis], reference, *levels[axis + 1 :])) in number_of
-            ]
-            if pairs:
-                ours, theirs = zip(*pairs, strict=True)
-                found.append(_effect(axis, level, _mean_rows(by_seed, ours), _mean_rows(by_seed, theirs)))
+        twins = {
+            number: number_of[other]
+            for levels, number in number_of.items()
+            if levels[axis] != reference and (other := (*levels[:axis], reference, *levels[axis + 1 :])) in number_of
+        }
+        others = {seed: {cell: rows[twin] for cell, twin in twins.items()} for seed, rows in by_seed.items()}
+        found += _differences(design, axis, by_seed, others)
     return found
 
 
@@ -241,33 +232,34 @@ def gains(
     Args:
         by_seed: from `correct_rows`.
     """
-    there = next(iter(by_seed.values()))
-    return [
-        _effect(axis, level, _mean_rows(by_seed, cells), _mean_rows(others, cells))
-        for axis in range(len(design.axes))
-        for level in range(len(design.axes[axis].levels))
-        if (
-            cells := [
-                cell.number
-                for cell in design.cells
-                if cell.number in there and cell.levels is not None and cell.levels[axis] == level
-            ]
+    return [one for axis in range(len(design.axes)) for one in _differences(design, axis, by_seed, others)]
+
+
+def _differences(
+    design: Design, axis: int, by_seed: Mapping[int, Mapping[int, Correct]], others: Mapping[int, Mapping[int, Correct]]
+) -> Iterator[Effect]:
+    """Yield the difference of every level of an axis from other predictions, over the cells that have them."""
+    there = next(iter(others.values()))
+    for level in range(len(design.axes[axis].levels)):
+        cells = [
+            cell.number
+            for cell in design.cells
+            if cell.number in there and cell.levels is not None and cell.levels[axis] == level
+        ]
+        if not cells:
+            continue
+        # [S, E], the means over the cells
+        ours, theirs = (
+            np.stack([np.mean([of_seed[cell] for cell in cells], axis=0) for of_seed in rows.values()])
+            for rows in (by_seed, others)
         )
-    ]
-
-
-def _mean_rows(by_seed: Mapping[int, Mapping[int, Correct]], cells: Sequence[int]) -> Correct:
-    """Return [S, E], the mean over cells."""
-    return np.stack([np.mean([of_seed[cell] for cell in cells], axis=0) for of_seed in by_seed.values()])
-
-
-def _effect(axis: int, level: int, ours: Correct, theirs: Correct) -> Effect:
-    found: PairedDifference = paired_difference(ours, theirs)
-    if found.low is not None and found.high is not None:
-        return Effect(axis, level, found.mean, found.low, found.high)
-    by_row = (ours - theirs)[0]
-    margin = 1.96 * float(by_row.std(ddof=1)) / len(by_row) ** 0.5
-    return Effect(axis, level, found.mean, found.mean - margin, found.mean + margin)
+        found: PairedDifference = paired_difference(ours, theirs)
+        if found.low is not None and found.high is not None:
+            yield Effect(axis, level, found.mean, found.low, found.high)
+        else:
+            by_row = (ours - theirs)[0]
+            margin = 1.96 * float(by_row.std(ddof=1)) / len(by_row) ** 0.5
+            yield Effect(axis, level, found.mean, found.mean - margin, found.mean + margin)
 
 
 def main_sentences(design: Design, found: Sequence[Effect], probe: Sequence[Effect]) -> Iterator[Text]:
@@ -276,7 +268,7 @@ def main_sentences(design: Design, found: Sequence[Effect], probe: Sequence[Effe
         title = axis_title(design.axes[axis], design.base)
         reference = (design.reference or design.axes[axis].levels[reference_level(design, axis)]).title
         of_axis = [one for one in found if one.axis == axis]
-        shown = [one for one in of_axis if one.is_shown]
+        shown = [one for one in of_axis if one.low > 0 or one.high < 0]
         if of_axis and not shown:
             yield Message("{setting}: no distinguishable difference in accuracy.", setting=title)
         for one in shown:
@@ -303,15 +295,6 @@ def main_sentences(design: Design, found: Sequence[Effect], probe: Sequence[Effe
             for one in better
         )
         yield Message("Only these beat the linear probe of the untrained encoder: {levels}.", levels=names)
-
-
-def rank_correlation(surface: Sequence[float], full: Sequence[float]) -> float | None:
-    """Return Spearman's rank correlation; None for fewer than FEWEST_PAIRS pairs or a constant measure."""
-    if len(surface) < FEWEST_PAIRS or len(set(surface)) < 2 or len(set(full)) < 2:
-        return None
-    from scipy.stats import spearmanr
-
-    return float(spearmanr(surface, full).statistic)
 
 
 @dataclass(frozen=True, slots=True)
@@ -419,16 +402,19 @@ def full_runs(engine: Engine, design: Design) -> list[ExperimentRun]:
 def rank_correlations(
     store: Store, surface: Sequence[ExperimentRun], full: Sequence[ExperimentRun]
 ) -> dict[str, float]:
-    """Return the rank correlation between the cells of a surface and full runs, by measure, where it is defined.
+    """Return Spearman's rank correlation between the cells of a surface and full runs, by measure.
 
-    The value of a cell is the mean over its runs. Measures of vectors count once they have been computed.
+    The value of a cell is the mean over its runs. Measures of vectors count once they have been computed. A measure of
+    fewer than FEWEST_PAIRS cells, or that is constant, is left out.
     """
+    from scipy.stats import spearmanr
+
     found, (ours, theirs) = {}, (_values(store, runs) for runs in (surface, full))
     for measure in MEASURES:
         cells = ours[measure].keys() & theirs[measure].keys()
-        rank = rank_correlation(*([fmean(values[measure][cell]) for cell in cells] for values in (ours, theirs)))
-        if rank is not None:
-            found[measure] = rank
+        pairs = [[fmean(values[measure][cell]) for cell in cells] for values in (ours, theirs)]
+        if len(cells) >= FEWEST_PAIRS and all(len(set(values)) > 1 for values in pairs):
+            found[measure] = float(spearmanr(*pairs).statistic)
     return found
 
 

@@ -21,14 +21,12 @@ from core.experiments.design import Axis, Design, Level, axis_of, parse_design
 from core.experiments.lifecycle import Experiments, make_runs
 from core.experiments.surface import (
     Correct,
-    Effect,
     correct_rows,
     effects,
     full_draft,
     full_runs,
     gains,
     main_sentences,
-    rank_correlation,
     rank_correlations,
     reference_level,
     summarise,
@@ -37,7 +35,7 @@ from core.experiments.surface import (
 )
 from core.messages import clauses
 from core.models.source import encoder_shape
-from core.store import ExperimentRun, ExperimentTable, Status, Store
+from core.store import ExperimentRun, Status, Store
 from core.store.attempt import Attempt
 from core.store.liveness import liveness_of
 from core.tasks import TaskData
@@ -61,6 +59,40 @@ def surface(draft: Drafts, data: TaskData) -> Design:
     return surface_design(
         base, data, [axis_of(TEMPERATURE, [0.1, 0.5], base), axis_of(LAMBDA, [0.2, 0.8], base)], (0, 1)
     )
+
+
+@pytest.fixture
+def local(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Experiments:
+    """Return experiments whose runs wait for `train`."""
+    monkeypatch.setattr(LocalEngine, "dispatch", lambda _: None)
+    return Experiments(LocalEngine(Store(tmp_path / "runs")))
+
+
+def train(experiments: Experiments) -> int:
+    """Train the next queued run, with the cells of its seed, as a worker does. Returns: the exit status."""
+    store = experiments.engine.store
+    claim = store.claim_next([0], liveness_of())
+    assert claim is not None
+    return work(store.folder, claim)
+
+
+@pytest.fixture
+def held(tmp_path: Path) -> Experiments:
+    """Return experiments whose runs stay queued until they are ended by `end`."""
+    engine = InstantEngine(Store(tmp_path / "runs"))
+    engine.holding = True
+    return Experiments(engine)
+
+
+def end(store: Store, run: ExperimentRun, status: Status = Status.FINISHED) -> None:
+    """End a queued run; a finished one has predictions of three rows, two of them right."""
+    claim = store.claim_next([0], liveness_of(), among={str(run.run_id)})
+    assert claim is not None
+    attempt = store.attempt(claim.id, claim.attempt)
+    attempt.register()
+    for split in (VALIDATION, BASELINE) if status == Status.FINISHED else ():
+        attempt.predictions(Predictions(split, np.eye(2, dtype=np.float32)[[0, 1, 1]], (0, 1, 0)))
+    attempt.end(status)
 
 
 def test_cells_are_small_and_never_taken_for_full_runs(surface: Design, draft: Drafts) -> None:
@@ -141,83 +173,58 @@ def test_without_contrast_the_temperature_is_inert(draft: Drafts, data: TaskData
     assert drafts[1] != drafts[3]
 
 
-def test_cells_appear_all_at_once(surface: Design, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cells_appear_all_at_once(surface: Design, held: Experiments, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another process that dispatches meanwhile would give the first ones to a worker of their own."""
-    engine = InstantEngine(Store(tmp_path / "runs"))
-    engine.holding = True
-    elsewhere, seen, queue = Store(engine.store.folder), [], engine.queue
+    elsewhere, seen, queue = Store(held.engine.store.folder), [], held.engine.queue
 
     def queue_and_look(*arguments: Any) -> str:
         made = queue(*arguments)
         seen.append(len(elsewhere.runs()))
         return made
 
-    monkeypatch.setattr(engine, "queue", queue_and_look)
-    Experiments(engine).begin(surface)
+    monkeypatch.setattr(held.engine, "queue", queue_and_look)
+    held.begin(surface)
     assert seen == [0] * 8
     assert len(elsewhere.runs()) == 8
 
 
-def test_the_cells_of_a_seed_train_in_one_process(
-    surface: Design, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    engine = LocalEngine(Store(tmp_path / "runs"))
-    monkeypatch.setattr(LocalEngine, "dispatch", lambda _: None)
-    found = Experiments(engine)
-    experiment_id = found.begin(surface)
-    assert [run.status for run in found.table.runs(experiment_id)] == [Status.QUEUED] * 8
-    claim = engine.store.claim_next([0], liveness_of())
-    assert claim is not None
-    assert work(engine.store.folder, claim) == 0
-    runs = found.table.runs(experiment_id)
+def test_the_cells_of_a_seed_train_in_one_process(surface: Design, local: Experiments) -> None:
+    store, experiment_id = local.engine.store, local.begin(surface)
+    assert [run.status for run in local.table.runs(experiment_id)] == [Status.QUEUED] * 8
+    assert train(local) == 0
+    runs = local.table.runs(experiment_id)
     assert [run.status for run in runs] == [Status.FINISHED] * 8
     for run in runs:
-        record = engine.store.run(str(run.run_id))
+        record = store.run(str(run.run_id))
         assert record.last_step == surface.base.steps
-        assert engine.store.predictions(record.id, VALIDATION) is not None
-        assert engine.store.predictions(record.id, "test") is None
-        splits = {one.split for one in engine.store.evaluations(record.id)}
-        assert splits == {BASELINE, VALIDATION}
+        assert store.predictions(record.id, VALIDATION) is not None
+        assert store.predictions(record.id, "test") is None
+        assert {one.split for one in store.evaluations(record.id)} == {BASELINE, VALIDATION}
     # Cells of a seed start from equal weights on equal batches.
-    firsts = {(run.seed, engine.store.steps(str(run.run_id))[0].values["loss.cross_entropy"]) for run in runs}
+    firsts = {(run.seed, store.steps(str(run.run_id))[0].values["loss.cross_entropy"]) for run in runs}
     assert len(firsts) == 2
-    summary = summarise(engine.store, surface, runs)
+    summary = summarise(store, surface, runs)
     assert len(summary.scores) == 4
     assert summary.sentences
 
 
-def test_a_stopped_cell_starts_again_and_ends_where_it_would_have(
-    surface: Design, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    engine = LocalEngine(Store(tmp_path / "runs"))
-    monkeypatch.setattr(LocalEngine, "dispatch", lambda _: None)
-    found = Experiments(engine)
-    experiment_id = found.begin(surface.revised(seeds=[0]))
-    first = str(found.table.runs(experiment_id)[0].run_id)
-    engine.store.send(first, "stop")
-    claim = engine.store.claim_next([0], liveness_of())
-    assert claim is not None
-    work(engine.store.folder, claim)
-    assert {run.status for run in found.table.runs(experiment_id)} == {Status.STOPPED, Status.FINISHED}
-    engine.resume(first)
-    claim = engine.store.claim_next([0], liveness_of())
-    assert claim is not None
-    work(engine.store.folder, claim)
-    curves = [
-        [step.values["loss"] for step in engine.store.steps(str(run.run_id))] for run in found.table.runs(experiment_id)
-    ]
-    assert {len(curve) for curve in curves} == {surface.base.steps}
-    assert engine.store.run(first).status == Status.FINISHED
+def test_a_stopped_cell_starts_again_and_ends_where_it_would_have(surface: Design, local: Experiments) -> None:
+    store, experiment_id = local.engine.store, local.begin(surface.revised(seeds=[0]))
+    first = str(local.table.runs(experiment_id)[0].run_id)
+    store.send(first, "stop")
+    train(local)
+    assert {run.status for run in local.table.runs(experiment_id)} == {Status.STOPPED, Status.FINISHED}
+    local.engine.resume(first)
+    train(local)
+    assert {len(store.steps(str(run.run_id))) for run in local.table.runs(experiment_id)} == {surface.base.steps}
+    assert store.run(first).status == Status.FINISHED
 
 
 def test_a_cell_that_lacks_memory_is_trained_again_in_smaller_parts(
-    surface: Design, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    surface: Design, local: Experiments, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    engine = LocalEngine(Store(tmp_path / "runs"))
-    monkeypatch.setattr(LocalEngine, "dispatch", lambda _: None)
-    found = Experiments(engine)
-    experiment_id = found.begin(surface.revised(seeds=[0]))
-    short = str(found.table.runs(experiment_id)[1].run_id)
+    experiment_id = local.begin(surface.revised(seeds=[0]))
+    short = str(local.table.runs(experiment_id)[1].run_id)
     write_steps = Attempt.steps
 
     def write_or_run_out(attempt: Attempt, steps: Sequence[Step]) -> None:
@@ -227,28 +234,24 @@ def test_a_cell_that_lacks_memory_is_trained_again_in_smaller_parts(
 
     monkeypatch.setattr(Attempt, "steps", write_or_run_out)
     for statuses in ({Status.QUEUED, Status.FINISHED}, {Status.FINISHED}):
-        claim = engine.store.claim_next([0], liveness_of())
-        assert claim is not None
-        work(engine.store.folder, claim)
-        assert {run.status for run in found.table.runs(experiment_id)} == statuses
-    run = engine.store.run(short)
+        train(local)
+        assert {run.status for run in local.table.runs(experiment_id)} == statuses
+    run = local.engine.store.run(short)
     assert run.config.phases[0].micro_batch == surface.base.phases[0].batch_size // 2
-    assert len(engine.store.steps(short)) == surface.base.steps
+    assert len(local.engine.store.steps(short)) == surface.base.steps
 
 
-def test_cells_are_claimed_together_past_slots_and_limits(surface: Design, tmp_path: Path) -> None:
-    engine = InstantEngine(Store(tmp_path / "runs"))
-    engine.holding = True
-    table = ExperimentTable(engine.store.folder)
-    experiment_id = table.create("", surface.to_json(), "visitor")
-    make_runs(engine, experiment_id, lambda *_: None)
-    first = engine.store.claim_next([0], liveness_of(), 1)
+def test_cells_are_claimed_together_past_slots_and_limits(surface: Design, held: Experiments) -> None:
+    store = held.engine.store
+    experiment_id = held.table.create("", surface.to_json(), "visitor")
+    make_runs(held.engine, experiment_id, lambda *_: None)
+    first = store.claim_next([0], liveness_of(), 1)
     assert first is not None
-    assert engine.store.claim_next([0], liveness_of(), 1) is None
-    assert table.cells_of(first.id) == [(experiment_id, 0)]
-    wanted = {str(run.run_id) for run in table.runs(experiment_id) if run.seed == 0}
+    assert store.claim_next([0], liveness_of(), 1) is None
+    assert held.table.cells_of(first.id) == [(experiment_id, 0)]
+    wanted = {str(run.run_id) for run in held.table.runs(experiment_id) if run.seed == 0}
     claimed = []
-    while (claim := engine.store.claim_next([0], liveness_of(), 1, among=wanted)) is not None:
+    while (claim := store.claim_next([0], liveness_of(), 1, among=wanted)) is not None:
         claimed.append(claim.id)
     assert {first.id, *claimed} == wanted
 
@@ -287,8 +290,6 @@ class TestFindings:
             ]
             assert one.difference == pytest.approx(sum(pairs) / len(pairs))
         assert found[0].difference == pytest.approx(0.2)
-        assert found[0].is_shown
-        assert not found[1].is_shown
 
     def test_levels_are_compared_with_the_reference_cell_if_there_is_one(
         self, surface: Design, rows: dict[int, dict[int, Correct]]
@@ -310,6 +311,9 @@ class TestFindings:
         said = [str(one) for one in main_sentences(surface, effects(surface, rows), gains(surface, rows, probes))]
         assert said[0].startswith("Temperature τ 0.5: accuracy is 20.0 points higher than with 0.1 (95% interval: ")
         assert said[1] == "Weight λ: no distinguishable difference in accuracy."
+        against = surface.model_copy(update={"baseline": {surface.axes[0].name: "0.5"}})
+        lower = str(next(main_sentences(against, effects(against, rows), [])))
+        assert lower.startswith("Temperature τ 0.1: accuracy is 20.0 points lower than with 0.5 (95% interval: ")
         assert said[2] == "Only these beat the linear probe of the untrained encoder: Temperature τ 0.5."
 
     def test_one_seed_has_an_interval_over_texts(self, surface: Design, rows: dict[int, dict[int, Correct]]) -> None:
@@ -333,26 +337,17 @@ class TestFindings:
     def test_nothing_is_said_without_a_finished_cell_of_the_grid(self, surface: Design) -> None:
         assert list(main_sentences(surface, [], [])) == []
 
-    def test_only_whole_seeds_count(self, surface: Design, tmp_path: Path) -> None:
-        engine = InstantEngine(Store(tmp_path / "runs"))
-        engine.holding = True
-        found = Experiments(engine)
-        experiment_id = found.begin(surface)
-        runs = found.table.runs(experiment_id)
-        assert correct_rows(engine.store, surface, runs) == ({}, {})
-        assert [str(one) for one in summarise(engine.store, surface, runs).sentences] == [
+    def test_only_whole_seeds_count(self, surface: Design, held: Experiments) -> None:
+        store, experiment_id = held.engine.store, held.begin(surface)
+        runs = held.table.runs(experiment_id)
+        assert correct_rows(store, surface, runs) == ({}, {})
+        assert [str(one) for one in summarise(store, surface, runs).sentences] == [
             "A seed is summarised once all its cells have ended."
         ]
         for run in runs:
             if run.seed == 0:
-                claim = engine.store.claim_next([0], liveness_of(), among={str(run.run_id)})
-                assert claim is not None
-                attempt = engine.store.attempt(claim.id, claim.attempt)
-                attempt.register()
-                for split in (VALIDATION, BASELINE):
-                    attempt.predictions(Predictions(split, np.eye(2, dtype=np.float32)[[0, 1, 1]], (0, 1, 0)))
-                attempt.end(Status.FINISHED)
-        by_seed, probes = correct_rows(engine.store, surface, found.table.runs(experiment_id))
+                end(store, run)
+        by_seed, probes = correct_rows(store, surface, held.table.runs(experiment_id))
         assert list(by_seed) == list(probes) == [0]
         assert {cell: rows.tolist() for cell, rows in probes[0].items()} == {key: [1.0, 1.0, 0.0] for key in range(4)}
 
@@ -371,23 +366,12 @@ class TestFindings:
         assert above[0, 1] == pytest.approx(mean[2])
         assert above[0, 0] == pytest.approx((mean[0] + mean[1]) / 2)
 
-    def test_a_failed_cell_is_named_and_the_others_are_summarised(self, surface: Design, tmp_path: Path) -> None:
-        engine = InstantEngine(Store(tmp_path / "runs"))
-        engine.holding = True
-        found = Experiments(engine)
-        experiment_id = found.begin(surface)
-        for run in found.table.runs(experiment_id):
-            claim = engine.store.claim_next([0], liveness_of(), among={str(run.run_id)})
-            assert claim is not None
-            attempt = engine.store.attempt(claim.id, claim.attempt)
-            attempt.register()
-            if run.cell == 3 or (run.cell, run.seed) == (2, 1):
-                attempt.end(Status.FAILED)
-                continue
-            for split in (VALIDATION, BASELINE):
-                attempt.predictions(Predictions(split, np.eye(2, dtype=np.float32)[[0, 1, 1]], (0, 1, 0)))
-            attempt.end(Status.FINISHED)
-        summary = summarise(engine.store, surface, found.table.runs(experiment_id))
+    def test_a_failed_cell_is_named_and_the_others_are_summarised(self, surface: Design, held: Experiments) -> None:
+        experiment_id = held.begin(surface)
+        for run in held.table.runs(experiment_id):
+            fails = run.cell == 3 or (run.cell, run.seed) == (2, 1)
+            end(held.engine.store, run, Status.FAILED if fails else Status.FINISHED)
+        summary = summarise(held.engine.store, surface, held.table.runs(experiment_id))
         assert str(summary.sentences[0]) == "Left out of this summary: τ 0.5, λ 0.8, seed 1."
         assert [list(scores) for scores in summary.scores.values()] == [[0], [0], [0]]
         assert "No setting is shown to beat" in str(summary.sentences[-2])
@@ -458,6 +442,7 @@ class TestAgainstFullRuns:
         stopped = [replace(run, status=Status.STOPPED) if run.cell == 5 else run for run in runs]
         summary = summarise(engine.store, design, stopped, full)
         assert "full runs of 5 cells: accuracy 1.00" in str(summary.sentences[-1])
+        assert rank_correlations(engine.store, runs[:4], full) == {}  # of too few cells
 
     @pytest.mark.parametrize("reverse", [True], indirect=True)
     def test_each_measure_has_a_rank_correlation_of_its_own(self, engine: ScoredEngine, design: Design) -> None:
@@ -486,14 +471,3 @@ def test_the_middle_level_is_the_reference_unless_the_draft_has_one(draft: Draft
     assert reference_level(other, 0) == 1
     against = other.model_copy(update={"baseline": {other.axes[0].name: "0.5"}})
     assert reference_level(against, 0) == 2
-
-
-def test_fewer_than_five_cells_have_no_rank_correlation() -> None:
-    assert rank_correlation((1, 2, 3, 4, 5), (2, 4, 6, 8, 9)) == pytest.approx(1.0)
-    assert rank_correlation((1, 2, 3, 4), (1, 2, 3, 4)) is None
-
-
-def test_an_effect_is_shown_if_its_interval_leaves_zero_out() -> None:
-    assert Effect(0, 0, 0.1, 0.01, 0.2).is_shown
-    assert Effect(0, 0, -0.1, -0.2, -0.01).is_shown
-    assert not Effect(0, 0, 0.1, -0.01, 0.2).is_shown
