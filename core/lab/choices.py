@@ -152,11 +152,6 @@ class Setting(Section):
         """Weight λ of the loss; 1 if it is not mixed."""
         return self.weight if self.lab_loss.entry.contrastive else 1.0
 
-    @property
-    def has_classifier(self) -> bool:
-        """True if class vectors turn points into logits."""
-        return not self.lab_loss.entry.contrastive or self.share < 1
-
 
 class Move(Section):
     """A point that a visitor dragged to a new position."""
@@ -203,15 +198,6 @@ class Question(Section):
         if self.held is not None and len(self.held) != len(self.settings):
             raise ConfigError("held", len(self.held), "give one value per setting.")
         return self
-
-
-def check_fits(stage: Stage, setting: Setting) -> None:
-    """Check that the space offers the loss. Raises: ConfigError."""
-    known = loss_names(stage.space)
-    if setting.loss not in known:
-        raise ConfigError(
-            "loss", setting.loss, "on the {space}, choose one of {known}.", space=stage.space, known=known
-        )
 
 
 def loss_settings(setting: Setting, space: Space) -> dict[str, Any]:

@@ -17,7 +17,8 @@ from torch import Tensor
 
 from core.catalogue.loss_entry import ForceLaw
 from core.catalogue.losses import LOSSES
-from core.lab.choices import FARTHEST, Setting, Space, Stage, check_fits, loss_settings
+from core.errors import ConfigError
+from core.lab.choices import FARTHEST, Setting, Space, Stage, loss_names, loss_settings
 from core.lab.layouts import Array, Start, on_space, simplex_corners, start_of, width
 from core.losses.evaluate import Contrasted, Objective, ObjectiveValue, Term, TermInput, reference_lines
 from core.losses.forces import Candidates, forces_on
@@ -110,108 +111,95 @@ def play(stage: Stage, setting: Setting, vectors: Vectors, steps: int, anchor: i
         anchor: the text whose pulls are returned.
     Raises: ConfigError for a loss that the space does not offer.
     """
-    check_fits(stage, setting)
+    entry, share, known = setting.lab_loss.entry, setting.share, loss_names(stage.space)
+    if setting.loss not in known:
+        raise ConfigError(
+            "loss", setting.loss, "on the {space}, choose one of {known}.", space=stage.space, known=known
+        )
+    labels = torch.from_numpy(start_of(stage).labels)
+    terms = [Term(entry.symbol, entry.name, share, loss_settings(setting, stage.space))]
+    if share < 1:
+        ce = LOSSES.entry(CE)
+        terms.append(Term(ce.symbol, CE, 1 - share, ce.defaults))
+    objective = Objective(terms)
+    start = [vectors.points]
+    if vectors.class_vectors is not None and (share < 1 or not entry.contrastive):
+        start.append(vectors.class_vectors)
+    tensors = [torch.tensor(one, dtype=torch.float64, requires_grad=True) for one in start]
+    moments, exploded = list[Moment](), False
     with warnings.catch_warnings():
         # The plane shows unnormalised vectors on purpose.
         warnings.filterwarnings("ignore", message="supcon_loss without normalisation")
-        scene = _Scene(stage, setting)
-        moments, exploded = [], False
-        points, class_vectors = scene.build_tensors(vectors)
         for step in range(steps + 1):
-            value = scene.value(points, class_vectors)
-            gradients = scene.gradients(value.total, points, class_vectors)
+            points, class_vectors = tensors[0], tensors[1] if len(tensors) > 1 else None  # [N, V, d], [C, d]
+            value = _evaluate(objective, points, class_vectors, labels)
+            gradients = list(torch.autograd.grad(value.total, tensors, allow_unused=True, materialize_grads=True))
+            if stage.space in ("circle", "sphere"):
+                # Keep the tangential component: CE with class vectors also pulls radially, which has no effect here.
+                along = gradients[0] - (gradients[0] * points).sum(-1, keepdim=True) * points
+                gradients[0] = along.detach()
             if not all(bool(one.isfinite().all()) for one in (value.total, *gradients)):
                 exploded = True
                 break
-            moments.append(scene.moment(points, class_vectors, value, gradients[0], anchor))
-            if step < steps:
-                after = scene.descend(points, class_vectors, gradients)
-                if max(float(one.detach().abs().max()) for one in after if one is not None) > FARTHEST:
-                    exploded = True
-                    break
-                points, class_vectors = after
-        collapse, bound = scene.lines()
+            moments.append(_moment(stage, setting, labels, points.detach(), class_vectors, value, gradients[0], anchor))
+            if step == steps:
+                break
+            moved = [
+                one.detach() - setting.learning_rate * along for one, along in zip(tensors, gradients, strict=True)
+            ]
+            moved[0] = torch.from_numpy(on_space(moved[0].numpy(), stage.space))
+            if max(float(one.abs().max()) for one in moved) > FARTHEST:
+                exploded = True
+                break
+            tensors = [one.requires_grad_() for one in moved]
+        collapse, bound = _reference_lines(stage, setting, labels)
     return Trajectory(moments, collapse, bound, exploded)
 
 
-class _Scene:
-    """One stage under one setting."""
+def _evaluate(objective: Objective, points: Tensor, class_vectors: Tensor | None, labels: Tensor) -> ObjectiveValue:
+    logits = points if class_vectors is None else points @ class_vectors.T  # [N, V, C]
+    given = TermInput(logits=logits.unbind(1), layers=(Contrasted(points),))
+    return objective(lambda _: given, labels)
 
-    def __init__(self, stage: Stage, setting: Setting) -> None:
-        self.stage, self.setting = stage, setting
-        self.labels = torch.from_numpy(start_of(stage).labels)
-        entry, share = setting.lab_loss.entry, setting.share
-        terms = [Term(entry.symbol, entry.name, share, loss_settings(setting, stage.space))]
-        if share < 1:
-            ce = LOSSES.entry(CE)
-            terms.append(Term(ce.symbol, CE, 1 - share, ce.defaults))
-        self.objective = Objective(terms)
-        self.rate = setting.learning_rate
 
-    def build_tensors(self, vectors: Vectors) -> tuple[Tensor, Tensor | None]:
-        points = torch.tensor(vectors.points, dtype=torch.float64, requires_grad=True)
-        if vectors.class_vectors is None or self.stage.space == "simplex" or not self.setting.has_classifier:
-            return points, None
-        return points, torch.tensor(vectors.class_vectors, dtype=torch.float64, requires_grad=True)
+def _moment(
+    stage: Stage,
+    setting: Setting,
+    labels: Tensor,
+    points: Tensor,
+    class_vectors: Tensor | None,
+    value: ObjectiveValue,
+    gradient: Tensor,
+    anchor: int | None,
+) -> Moment:
+    places, arrows = to_drawing(points.numpy(), -gradient.numpy(), stage.space)
+    flat = points.flatten(0, 1).numpy()
+    measured = stage.space != "simplex"
+    return Moment(
+        Vectors(points.numpy(), None if class_vectors is None else class_vectors.detach().numpy()),
+        places,
+        arrows,
+        float(value.total.detach()),
+        {name: float(part.detach()) for name, part in value.parts.items()},
+        float(gradient.norm()),
+        alignment(flat, labels.repeat_interleave(points.shape[1]).numpy()) if measured else None,
+        uniformity(flat) if measured else None,
+        () if anchor is None else pulls_on(anchor, stage, setting, points, class_vectors, labels),
+    )
 
-    def value(self, points: Tensor, class_vectors: Tensor | None) -> ObjectiveValue:
-        """Compute the objective. Args: points: [N, V, d]."""
-        logits = points if class_vectors is None else points @ class_vectors.T  # [N, V, C]
-        given = TermInput(logits=logits.unbind(1), layers=(Contrasted(points),))
-        return self.objective(lambda _: given, self.labels)
 
-    def gradients(self, total: Tensor, points: Tensor, class_vectors: Tensor | None) -> list[Tensor]:
-        wanted = [points] if class_vectors is None else [points, class_vectors]
-        found = torch.autograd.grad(total, wanted, allow_unused=True, materialize_grads=True)
-        if self.stage.space in ("circle", "sphere"):
-            # Keep the tangential component: CE with class vectors also pulls radially, which has no effect here.
-            along = found[0] - (found[0] * points).sum(-1, keepdim=True) * points
-            return [along.detach(), *found[1:]]
-        return list(found)
-
-    def descend(
-        self, points: Tensor, class_vectors: Tensor | None, gradients: Sequence[Tensor]
-    ) -> tuple[Tensor, Tensor | None]:
-        with torch.no_grad():
-            moved = points - self.rate * gradients[0]
-            moved = torch.from_numpy(on_space(moved.numpy(), self.stage.space))
-            turned = None if class_vectors is None else class_vectors - self.rate * gradients[1]
-        return moved.requires_grad_(), None if turned is None else turned.requires_grad_()
-
-    def moment(
-        self, points: Tensor, class_vectors: Tensor | None, value: ObjectiveValue, gradient: Tensor, anchor: int | None
-    ) -> Moment:
-        where = points.detach()
-        places, arrows = to_drawing(where.numpy(), -gradient.numpy(), self.stage.space)
-        flat = where.flatten(0, 1).numpy()
-        views = where.shape[1]
-        measured = self.stage.space != "simplex"
-        pulls = () if anchor is None else pulls_on(anchor, self.stage, self.setting, where, class_vectors, self.labels)
-        return Moment(
-            Vectors(where.numpy(), None if class_vectors is None else class_vectors.detach().numpy()),
-            places,
-            arrows,
-            float(value.total.detach()),
-            {name: float(part.detach()) for name, part in value.parts.items()},
-            float(gradient.norm()),
-            alignment(flat, self.labels.repeat_interleave(views).numpy()) if measured else None,
-            uniformity(flat) if measured else None,
-            pulls,
-        )
-
-    def lines(self) -> tuple[float | None, float | None]:
-        """Return the collapse line and the bound of the loss, without mixed-in cross-entropy."""
-        entry = self.setting.lab_loss.entry
-        if not entry.contrastive:
-            # The best constant prediction is the class frequencies.
-            shares = torch.bincount(self.labels).double() / len(self.labels)
-            return float(torch.special.entr(shares).sum()), None
-        n, views = len(self.labels), entry.views[0]
-        given = TermInput(layers=(Contrasted(torch.zeros(n, views, width(self.stage), dtype=torch.float64)),))
-        found = reference_lines(entry.name, given, self.labels, loss_settings(self.setting, self.stage.space))
-        if found is None:
-            return None, None
-        return float(found.collapse), None if found.bound is None else float(found.bound)
+def _reference_lines(stage: Stage, setting: Setting, labels: Tensor) -> tuple[float | None, float | None]:
+    """Return the collapse line and the bound of the loss, without mixed-in cross-entropy."""
+    entry = setting.lab_loss.entry
+    if not entry.contrastive:
+        # The best constant prediction is the class frequencies.
+        shares = torch.bincount(labels).double() / len(labels)
+        return float(torch.special.entr(shares).sum()), None
+    given = TermInput(layers=(Contrasted(torch.zeros(len(labels), entry.views[0], width(stage), dtype=torch.float64)),))
+    found = reference_lines(entry.name, given, labels, loss_settings(setting, stage.space))
+    if found is None:
+        return None, None
+    return float(found.collapse), None if found.bound is None else float(found.bound)
 
 
 def pulls_on(
