@@ -9,16 +9,13 @@ Targets, ours / default: at most 0.5 beside the busy process, at most 1.08 alone
 
 from __future__ import annotations
 
-import argparse
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
 from statistics import median
 
-from benchmarks.measure import ROOT, ratios, repeated, report, sentences_file, spread, take_turns
+from benchmarks.measure import ROOT, options, ratios, repeated, report, sentences_file, spread, take_turns
 from core.workers.processes import PATIENT
 
 POLICIES = {"ours": PATIENT, "default": {}}
@@ -27,12 +24,7 @@ BUSY = "while True: sum(range(100_000))"
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--repeats", type=int, default=5, metavar="N", help="[default: 5]")
-    parser.add_argument("--steps", type=int, default=24, metavar="N", help="[default: 24]")
-    parser.add_argument("--precision", choices=("float32", "bfloat16"), default="float32")
-    parser.add_argument("--measure", action="store_true", help="print the median step of this interpreter and exit")
-    given = parser.parse_args()
+    given = options(__doc__, repeats=5, steps=24, precision=("float32", "bfloat16"), measure=False)
     if given.measure:
         print(own_step_s(given.steps, given.precision))
         return
@@ -55,22 +47,14 @@ def step_s(policy: dict[str, str], steps: int, precision: str, *, busy: bool) ->
     environment = {name: value for name, value in os.environ.items() if not name.startswith("OMP_")} | policy
     command = [sys.executable, "-m", "benchmarks.bench_contention", "--measure"]
     command += ["--steps", str(steps), "--precision", precision]
-    with busy_process(busy):
-        done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True)
-    return float(done.stdout.splitlines()[-1])
-
-
-@contextmanager
-def busy_process(wanted: bool) -> Iterator[None]:
-    if not wanted:
-        yield
-        return
-    process = subprocess.Popen([sys.executable, "-c", BUSY])
+    beside = subprocess.Popen([sys.executable, "-c", BUSY]) if busy else None
     try:
-        yield
+        done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True)
     finally:
-        process.kill()
-        process.wait()
+        if beside is not None:
+            beside.kill()
+            beside.wait()
+    return float(done.stdout.splitlines()[-1])
 
 
 def own_step_s(steps: int, precision: str) -> float:

@@ -18,10 +18,19 @@ from pathlib import Path
 
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # as in workers
 
-from benchmarks.measure import WarmEngine, options, own_folders, ratios, repeated, report, take_turns
+from benchmarks.measure import (
+    WarmEngine,
+    options,
+    own_folders,
+    ratios,
+    repeated,
+    report,
+    run_experiment,
+    take_turns,
+)
 from core.config.fields import build
 from core.experiments.design import Design
-from core.experiments.lifecycle import Experiments, is_complete, is_over
+from core.experiments.lifecycle import Experiments
 from core.store import Store
 from core.store.work import LOADING
 from core.training.checkpoints import Checkpoints
@@ -33,7 +42,6 @@ from core.workers.job_kinds import CLUSTER
 from tests.ray_cluster import DemoCluster
 
 POLL_S = 0.25
-TIMEOUT_S = 900.0
 # Time for the node to import torch.
 WARM_NODE_S = 15.0
 
@@ -50,23 +58,8 @@ def grid(weights: int, steps: int) -> Design:
 def through_engine_s(folder: Path, design: Design) -> float:
     """Seconds from the start of the experiment to the end of its last run."""
     store = Store(folder)
-    seconds = experiment_s(Experiments(WarmEngine(store)), design)
+    _, seconds = run_experiment(Experiments(WarmEngine(store)), design, POLL_S)
     store.close()
-    return seconds
-
-
-def experiment_s(experiments: Experiments, design: Design) -> float:
-    start = time.perf_counter()
-    experiment_id = experiments.begin(design)
-    deadline = time.monotonic() + TIMEOUT_S
-    while not is_over(design, runs := experiments.table.runs(experiment_id)):
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"The experiment took more than {TIMEOUT_S:.0f} s.")
-        experiments.engine.dispatch()
-        time.sleep(POLL_S)
-    seconds = time.perf_counter() - start
-    if not is_complete(design, runs):
-        raise RuntimeError(f"Not every run finished: {[run.message for run in runs if run.message]}")
     return seconds
 
 
@@ -82,7 +75,7 @@ def through_ray_s(folder: Path, design: Design) -> float:
             time.sleep(POLL_S)
         time.sleep(WARM_NODE_S)
         try:
-            return experiment_s(Experiments(engine), design)
+            return run_experiment(Experiments(engine), design, POLL_S)[1]
         finally:
             for name in ("SCL_ENGINE", "SCL_RAY_CPUS"):
                 del os.environ[name]

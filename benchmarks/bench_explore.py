@@ -41,7 +41,7 @@ from benchmarks.browsing import (
     wait_until_quiet,
 )
 from benchmarks.invented_run import make_run
-from benchmarks.measure import in_turn, options, own_folders, repeated, report
+from benchmarks.measure import in_turn, options, own_folders, repeated, report, wait_until
 from core.representation.geometry import normalised
 from core.store import Store
 from core.store.job_table import JobTable
@@ -184,11 +184,10 @@ class UmapAtWork:
         open_map(page, f"{url}/explore?run={run}")
         end_jobs(self._jobs)  # otherwise the measures of PCA would run first
         page.get_by_text("UMAP", exact=True).click()
-        deadline = time.monotonic() + JOB_LIMIT_S
-        while (job := self._at_work()) is None or not job.done:  # until the code is compiled and one frame is mapped
-            if time.monotonic() > deadline:
-                raise RuntimeError("No UMAP job started.")
-            time.sleep(0.2)
+        # Until the code is compiled and one frame is mapped.
+        wait_until(lambda: (job := self._at_work()) is not None and bool(job.done), JOB_LIMIT_S, 0.2)
+        job = self._at_work()
+        assert job is not None
         self._id = job.id
         print(f"UMAP is running: {job.done} of {job.total} frames", flush=True)
         self._seen = self._process_cpu_s(), time.monotonic()

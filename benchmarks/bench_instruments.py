@@ -21,13 +21,10 @@ from unittest import mock
 import torch
 from torch import nn
 
-from benchmarks.bench_training import BATCH, SKIPPED, Timed, our_run, prepared
+from benchmarks.bench_training import BATCH, SKIPPED, Timed, our_run, prepared, with_preset
 from benchmarks.measure import options, ratios, repeated, report, take_turns
 from core.config import RunConfig, peak_rates
-from core.config.fields import build
-from core.config.objective import ObjectiveConfig
 from core.config.plan import learning_rate_factor
-from core.config.presets import PRESETS
 from core.encoders.model import load_encoder
 from core.losses import scl_objective
 from core.tasks import TaskData
@@ -82,16 +79,6 @@ def bare_run(config: RunConfig, data: TaskData) -> Timed:
     return Timed(time.perf_counter() - start, loss.item())
 
 
-# Assumed mean length of a text: the preset derives k from it, a third of the tokens.
-TOKENS = 30.0
-
-
-def token_level(config: RunConfig) -> RunConfig:
-    """The same run with the token-level preset's objective."""
-    objective = build(ObjectiveConfig, PRESETS["token-scl"].objectives[0]).with_tokens(TOKENS)
-    return config.model_copy(update={"phases": (config.phases[0].model_copy(update={"objective": objective}),)})
-
-
 def main() -> None:
     given = options(__doc__, repeats=9, steps=96)
     config, data, steps = prepared(WEIGHT, given.steps)
@@ -114,7 +101,7 @@ def main() -> None:
         return found
 
     def compared(repetition: int) -> dict[str, float]:
-        seeded = token_level(config).model_copy(update={"seed": repetition})
+        seeded = with_preset(config, "token-scl").model_copy(update={"seed": repetition})
 
         def ms(pace: int) -> float:
             with mock.patch.object(step_module, "EVERY_STEPS", pace):

@@ -12,14 +12,13 @@ Target: at most 1.5 s with a warm process.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 from benchmarks.browsing import browsing, new_page, served_app
-from benchmarks.measure import WarmEngine, options, own_folders, repeated, report, take_turns
+from benchmarks.measure import WarmEngine, finished_run, options, own_folders, repeated, report, take_turns, wait_until
 from core.config import RunConfig, parse_config
-from core.store import Status, Store
+from core.store import Store
 from core.workers import LocalEngine
 
 POLL_S = 0.005
@@ -33,22 +32,11 @@ def first_step_s(engine: LocalEngine, draft: RunConfig) -> float:
     """Launch a run and wait for its end. Returns: seconds until its first step."""
     store, start = engine.store, time.perf_counter()
     run_id = engine.submit(draft)
-    _wait(lambda: bool(store.steps(run_id)) or store.run(run_id).status.ended)
+    wait_until(lambda: bool(store.steps(run_id)) or store.run(run_id).status.ended, TIMEOUT_S, POLL_S)
     seconds = time.perf_counter() - start
-    _wait(lambda: store.run(run_id).status.ended)
+    finished_run(store, run_id, POLL_S)
     time.sleep(SETTLE_S)
-    run = store.run(run_id)
-    if run.status != Status.FINISHED:
-        raise RuntimeError(f"The run ended {run.status}: {run.message}")
     return seconds
-
-
-def _wait(happened: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + TIMEOUT_S
-    while not happened():
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"Nothing happened for {TIMEOUT_S:.0f} s.")
-        time.sleep(POLL_S)
 
 
 def measure(folder: Path, repeats: int, steps: int) -> dict[str, list[float]]:

@@ -11,19 +11,18 @@ Targets: at most 1 s, and at most 150 ms.
 
 from __future__ import annotations
 
-import time
 from statistics import median
 
 from playwright.sync_api import Browser, Locator, Page
 
 from benchmarks.browsing import VIEW, awaited, browsing, new_page, rest, served_app, wait_until_quiet
 from benchmarks.invented_run import make_run
-from benchmarks.measure import WarmEngine, options, own_folders, repeated, report
+from benchmarks.measure import WarmEngine, finished_run, options, own_folders, repeated, report
 from core.config import parse_config
-from core.store import Status, Store
+from core.store import Store
 from core.workers import LocalEngine
 
-TIMEOUT_S, REST_MS = 400.0, 1_000
+REST_MS = 1_000
 # Record the step and the time, by the store's clock, of every change of the line that counts steps.
 WATCH_STEPS = r"""() => {
     window.steps = [];
@@ -81,14 +80,7 @@ def steps_on_screen(browser: Browser, url: str, engine: LocalEngine) -> list[flo
     page.goto(f"{url}/fine_tune?run={run_id}")
     page.get_by_text("UMAP", exact=True).click(timeout=60_000)
     page.evaluate(WATCH_STEPS)
-    deadline = time.monotonic() + TIMEOUT_S
-    while not engine.store.run(run_id).status.ended:
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"The run did not end within {TIMEOUT_S:.0f} s.")
-        page.wait_for_timeout(500)
-    run = engine.store.run(run_id)
-    if run.status != Status.FINISHED:
-        raise RuntimeError(f"The run ended {run.status}: {run.message}")
+    run = finished_run(engine.store, run_id, 0.5)
     shown = page.evaluate("steps")
     page.context.close()
     at = engine.store.newest_times(run_id, run.steps)

@@ -6,14 +6,13 @@ of each does not count.
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 from playwright.sync_api import Browser
 
 from benchmarks.browsing import awaited, browsing, new_page
 from benchmarks.invented_run import make_run
-from benchmarks.measure import options, own_folders, report
+from benchmarks.measure import elapsed_s, options, own_folders, report
 from core.exports.run_page import run_page
 from core.store import Store
 
@@ -35,14 +34,11 @@ def main() -> None:
     with own_folders() as folder:
         store = Store(folder)
         run = store.run(make_run(store, "page", STEPS, FRAMES, POINTS, attention=True))
-        written_s = []
-        for _ in range(given.repeats + 1):
-            began = time.perf_counter()
-            text = run_page(store, [run])
-            written_s.append(time.perf_counter() - began)
+        texts = list[str]()
+        written_s = [elapsed_s(lambda: texts.append(run_page(store, [run]))) for _ in range(given.repeats + 1)]
         store.close()
         path = folder.with_name("page.html")
-        path.write_text(text, encoding="utf-8")
+        path.write_text(texts[-1], encoding="utf-8")
         report("MB", f"{POINTS} points, {FRAMES} frames with tokens", [path.stat().st_size / 1e6], "≤ 3", 2)
         report("seconds", "writing the file", written_s[1:], "none", 2)
         with browsing() as browser:

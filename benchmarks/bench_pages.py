@@ -9,7 +9,6 @@ Target: a median of at most 200 ms each.
 
 from __future__ import annotations
 
-import time
 from functools import partial
 from pathlib import Path
 
@@ -17,7 +16,7 @@ import psutil
 from streamlit.testing.v1 import AppTest
 
 from benchmarks.invented_run import make_run
-from benchmarks.measure import ROOT, end_processes, options, own_folders, repeated, report, take_turns
+from benchmarks.measure import ROOT, elapsed_s, end_processes, options, own_folders, repeated, report, take_turns
 from core.store import Store
 
 SMALL_RUNS, SMALL_STEPS, SMALL_FRAMES, SMALL_POINTS = 49, 60, 8, 60
@@ -42,9 +41,7 @@ def open_page(name: str, run_id: str) -> AppTest:
 
 
 def rerun_ms(app: AppTest, name: str) -> float:
-    start = time.perf_counter()
-    app.run()
-    elapsed = (time.perf_counter() - start) * 1000
+    elapsed = elapsed_s(app.run) * 1000
     problems = [*app.exception, *app.error, *app.warning]
     if problems:
         raise RuntimeError(f"{name} shows a problem: {problems[0]}")

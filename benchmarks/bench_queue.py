@@ -17,12 +17,12 @@ import os
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from streamlit.testing.v1 import AppTest
 
-from benchmarks.measure import ROOT, options, report
+from benchmarks.measure import ROOT, elapsed_s, options, report
 from core.config import RunConfig, parse_config
 from core.store import ExperimentTable, Status, Store
 from core.workers import LocalEngine
@@ -62,16 +62,13 @@ def queue_all(store: Store, wanted: Sequence[RunConfig]) -> None:
 
 def look_s(store: Store) -> dict[str, list[float]]:
     """Seconds of frequent queries to the store, with all runs queued."""
-    found: dict[str, list[float]] = {"list of runs": [], "claim": [], "the whole queue": []}
-    for _ in range(LOOKS):
-        for name, ask in (("list of runs", store.runs), ("the whole queue", store.queued_runs)):
-            start = time.perf_counter()
-            ask()
-            found[name].append(time.perf_counter() - start)
-        start = time.perf_counter()
-        store.claim_next((), None, 1)
-        found["claim"].append(time.perf_counter() - start)
-    return found
+    asks: dict[str, Callable[[], object]] = {
+        "list of runs": store.runs,
+        "claim": lambda: store.claim_next((), None, 1),
+        "the whole queue": store.queued_runs,
+    }
+    taken = [{name: elapsed_s(ask) for name, ask in asks.items()} for _ in range(LOOKS)]
+    return {name: [one[name] for one in taken] for name in asks}
 
 
 def rerun_s(folder: Path) -> list[float]:
@@ -81,11 +78,7 @@ def rerun_s(folder: Path) -> list[float]:
     app.run()
     app.query_params["experiments"] = "on"
     app.switch_page("pages/runs.py").run()
-    found = []
-    for _ in range(LOOKS):
-        start = time.perf_counter()
-        app.run()
-        found.append(time.perf_counter() - start)
+    found = [elapsed_s(app.run) for _ in range(LOOKS)]
     if not app.dataframe:
         raise RuntimeError("The Runs page shows no table.")
     return found
@@ -127,17 +120,14 @@ def main() -> None:
         folder = Path(name)
         server = Server(folder)
         store = Store(server.store_folder)
-        start = time.perf_counter()
-        queue_all(store, drafts(folder, given.runs))
-        print(f"{given.runs} runs queued in {time.perf_counter() - start:.1f} s", flush=True)
-        for what, seconds in look_s(store).items():
-            report("seconds", f"{what}, {given.runs} queued", seconds, "none", digits=4)
+        seconds = elapsed_s(lambda: queue_all(store, drafts(folder, given.runs)))
+        print(f"{given.runs} runs queued in {seconds:.1f} s", flush=True)
+        for what, taken in look_s(store).items():
+            report("seconds", f"{what}, {given.runs} queued", taken, "none", digits=4)
         server.start()
         try:
             report("seconds", "rerun of the Runs page with all of them", rerun_s(server.store_folder), "≤ 1")
-            start = time.perf_counter()
-            wait_for_end(server, store, given.runs)
-            print(f"all ended after {time.perf_counter() - start:.0f} s", flush=True)
+            print(f"all ended after {elapsed_s(lambda: wait_for_end(server, store, given.runs)):.0f} s", flush=True)
             runs = store.runs()
             print(f"statuses {dict(Counter(str(run.status) for run in runs))}", flush=True)
             print(f"begun more than once: {sum(run.attempt != 1 for run in runs)}", flush=True)

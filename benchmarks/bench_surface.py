@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -21,16 +22,16 @@ import psutil
 
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # as in workers
 
-from benchmarks.measure import WarmEngine, in_turn, options, own_folders, progress, report
+from benchmarks.measure import WarmEngine, in_turn, options, own_folders, progress, report, run_experiment
 from core.config import RunConfig
 from core.config.edit import apply_settings
 from core.experiments.design import Design, axis_of
-from core.experiments.lifecycle import Experiments, is_complete, is_over
+from core.experiments.lifecycle import Experiments
 from core.experiments.surface import LEVELS, SIDES, surface_design
-from core.store import Store
+from core.store import ExperimentRun, Store
 from core.workers.run_rows import TaskSource
 
-POLL_S, TIMEOUT_S, MIB = 0.05, 900.0, 2**20
+POLL_S, MIB = 0.05, 2**20
 TARGETS = {3: "≤ 20", 4: "≤ 40", 5: "≤ 60"}
 
 
@@ -62,21 +63,17 @@ def measure(folder: Path, side: int, *, at_once: bool) -> dict[str, float]:
         design = design.model_copy(update={"base": apply_settings(design.base, {"executor": "full"}), "full": None})
     experiments, memory = Experiments(WarmEngine(store)), PeakMemory()
     memory.start()
-    start, first = time.perf_counter(), 0.0
-    experiment_id = experiments.begin(design)
-    while not is_over(design, runs := experiments.table.runs(experiment_id)):
-        first = first or (time.perf_counter() - start if any(run.last_step for run in runs) else 0.0)
-        if time.perf_counter() - start > TIMEOUT_S:
-            raise TimeoutError(f"The cells took more than {TIMEOUT_S:.0f} s.")
-        experiments.engine.dispatch()
-        time.sleep(POLL_S)
-    found = {"seconds": time.perf_counter() - start, "first": first}
+    start, first = time.perf_counter(), list[float]()
+
+    def see(runs: Sequence[ExperimentRun]) -> None:
+        if not first and any(run.last_step for run in runs):
+            first.append(time.perf_counter() - start)
+
+    _, seconds = run_experiment(experiments, design, POLL_S, see)
     memory.over.set()
     memory.join()
-    if not is_complete(design, runs):
-        raise RuntimeError(f"Not every cell finished: {[run.message for run in runs if run.message]}")
     store.close()
-    return found | {"memory": memory.peak / MIB}
+    return {"seconds": seconds, "first": first[0], "memory": memory.peak / MIB}
 
 
 def main() -> None:

@@ -10,16 +10,15 @@ from __future__ import annotations
 
 import argparse
 import os
-import time
 from pathlib import Path
 
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # as in workers
 
-from benchmarks.measure import own_folders
+from benchmarks.measure import own_folders, run_experiment
 from core.cli.options import task_fields
 from core.config import RunConfig
 from core.config.edit import apply_settings
-from core.experiments.lifecycle import Experiments, is_complete, is_over
+from core.experiments.lifecycle import Experiments
 from core.experiments.results import MEASURES
 from core.experiments.surface import TRAIN_ROWS, VALIDATION_ROWS, full_runs, rank_correlations, surface_design
 from core.experiments.vectors import job, vectors_request
@@ -40,12 +39,7 @@ def ranks(folder: Path, given: str) -> dict[str, float]:
     found = Experiments(LocalEngine(store))
     begun = []
     for design in (small, small.model_copy(update={"base": draft, "full": None})):
-        begun.append(found.begin(design))
-        while not is_over(design, runs := found.table.runs(begun[-1])):
-            found.engine.dispatch()
-            time.sleep(POLL_S)
-        if not is_complete(design, runs):
-            raise RuntimeError(f"Not every cell finished: {[run.message for run in runs if run.message]}")
+        begun.append(run_experiment(found, design, POLL_S)[0])
         job(vectors_request(begun[-1]), folder, lambda *_: None)
     correlations = rank_correlations(store, found.table.runs(begun[0]), full_runs(found.engine, small))
     store.close()

@@ -35,7 +35,9 @@ from transformers import (
 from benchmarks.measure import need, options, ratios, repeated, report, sentences, spread, take_turns
 from core.advice.prepare import prepare
 from core.config import RunConfig, parse_config
+from core.config.fields import build
 from core.config.objective import ObjectiveConfig
+from core.config.presets import PRESETS
 from core.events import Step
 from core.models.source import BUNDLED, encoder_folder
 from core.store import Store
@@ -50,6 +52,8 @@ BATCH, LEARNING_RATE, MAX_LENGTH = 16, 5e-5, 128
 # Steps before the clock starts.
 SKIPPED = 3
 HELD_OUT = 16
+# Assumed mean length of a text: token-level presets derive k from it, a third of the tokens.
+TOKENS = 30.0
 
 
 class Timed(NamedTuple):
@@ -117,6 +121,12 @@ def our_run(config: RunConfig, data: TaskData, cache: VectorCache, skipped: int 
             # The controls handle SIGTERM as a request to end the run.
             sys.exit("The benchmark was stopped.")
     return Timed(seconds, loss)
+
+
+def with_preset(config: RunConfig, name: str) -> RunConfig:
+    """The same run with a preset's objective."""
+    objective = build(ObjectiveConfig, PRESETS[name].objectives[0]).with_tokens(TOKENS)
+    return config.model_copy(update={"phases": (config.phases[0].model_copy(update={"objective": objective}),)})
 
 
 class Clock(TrainerCallback):

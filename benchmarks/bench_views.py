@@ -9,20 +9,11 @@ from __future__ import annotations
 
 from functools import partial
 
-from benchmarks.bench_training import our_run, prepared
+from benchmarks.bench_training import our_run, prepared, with_preset
 from benchmarks.measure import options, ratios, repeated, report, take_turns
-from core.config import RunConfig
-from core.config.fields import build
-from core.config.objective import ObjectiveConfig
-from core.config.presets import PRESETS
 from core.training.untrained import VectorCache
 
 TARGETS = {"rdrop-one-stage": "≤ 1.15", "rdrop-two-stage": "≤ 2.1"}
-
-
-def with_preset(config: RunConfig, name: str) -> RunConfig:
-    objective = build(ObjectiveConfig, PRESETS[name].objectives[0])
-    return config.model_copy(update={"phases": (config.phases[0].model_copy(update={"objective": objective}),)})
 
 
 def main() -> None:

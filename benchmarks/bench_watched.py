@@ -11,29 +11,32 @@ Target, watched / unwatched: at least 0.85, on PCA and on UMAP.
 
 from __future__ import annotations
 
-import argparse
-import time
 from functools import partial
 
 from playwright.sync_api import Browser
 
 from benchmarks.browsing import VIEW, browsing, served_app, wait_until_quiet
-from benchmarks.measure import WarmEngine, own_folders, ratios, repeated, report, spread, take_turns
+from benchmarks.measure import (
+    WarmEngine,
+    finished_run,
+    options,
+    own_folders,
+    ratios,
+    repeated,
+    report,
+    spread,
+    take_turns,
+)
 from core.config import parse_config
-from core.store import Status, Store
+from core.store import Store
 from core.workers import LocalEngine
 
 WAYS = ("unwatched", "PCA", "UMAP")
-TIMEOUT_S = 400.0
 POLL_S = 0.5
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--repeats", type=int, default=3, metavar="N", help="[default: 3]")
-    parser.add_argument("--steps", type=int, default=120, metavar="N", help="[default: 120]")
-    parser.add_argument("--precision", choices=("auto", "float32", "bfloat16"), default="auto")
-    given = parser.parse_args()
+    given = options(__doc__, repeats=3, steps=120, precision=("auto", "float32", "bfloat16"))
     with own_folders() as folder, served_app(folder.with_name("server.log")) as url, browsing() as browser:
         store = Store(folder)
         engine = WarmEngine(store)
@@ -57,14 +60,7 @@ def watched(browser: Browser, url: str, engine: LocalEngine, way: str, steps: in
         page.goto(f"{url}/fine_tune?run={run_id}")
     if way == "UMAP":
         page.get_by_text("UMAP", exact=True).click(timeout=60_000)
-    deadline = time.monotonic() + TIMEOUT_S
-    while not engine.store.run(run_id).status.ended:
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"The run did not end within {TIMEOUT_S:.0f} s.")
-        time.sleep(POLL_S)
-    run = engine.store.run(run_id)
-    if run.status != Status.FINISHED:
-        raise RuntimeError(f"The run ended {run.status}: {run.message}")
+    finished_run(engine.store, run_id, POLL_S)
     page.context.close()
     times = list(engine.store.newest_times(run_id, steps).values())
     return (len(times) - 1) / (times[-1] - times[0])

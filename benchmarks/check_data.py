@@ -162,18 +162,6 @@ def number_model() -> Any:
     return make_pipeline(StandardScaler(), LogisticRegression(max_iter=3000))
 
 
-def joined(rows: Sequence[Row]) -> list[str]:
-    return [row.joined for row in rows]
-
-
-def first(rows: Sequence[Row]) -> list[str]:
-    return [row.text for row in rows]
-
-
-def second(rows: Sequence[Row]) -> list[str]:
-    return [row.text_b or "" for row in rows]
-
-
 def lengths(rows: Sequence[Row]) -> Any:
     return np.array([[len(row.joined), *(len(words(text)) for text in row.texts)] for row in rows], dtype=float)
 
@@ -190,12 +178,12 @@ def baselines(task: Task) -> dict[str, tuple[Features, Callable[[], Any]]]:
     if task.is_pair:
         found |= {
             "word overlap only": (overlap, number_model),
-            "bag of words, first text only": (first, lambda: word_model(1)),
-            "bag of words, second text only": (second, lambda: word_model(1)),
+            "bag of words, first text only": (lambda rows: [row.text for row in rows], lambda: word_model(1)),
+            "bag of words, second text only": (lambda rows: [row.text_b or "" for row in rows], lambda: word_model(1)),
         }
     return found | {
-        "bag of words": (joined, lambda: word_model(1)),
-        "words and bigrams": (joined, lambda: word_model(2)),
+        "bag of words": (lambda rows: [row.joined for row in rows], lambda: word_model(1)),
+        "words and bigrams": (lambda rows: [row.joined for row in rows], lambda: word_model(2)),
     }
 
 
@@ -347,11 +335,6 @@ def broken_baselines(figures: Figures, words_decide: bool) -> Iterator[str]:
             yield f"{name.capitalize()} scores {score:.3f} on the test split: at most {limit:.3f} is promised."
 
 
-def broken_words(figures: Figures) -> Iterator[str]:
-    if figures.leaning:
-        yield f"These words give a label away: {', '.join(figures.leaning)}."
-
-
 # One task, and its card
 
 
@@ -365,7 +348,9 @@ def measured(task: Task) -> Figures:
     found.accuracy["linear probe"] = accuracies(task, vectors, lambda: LogisticRegression(max_iter=3000))
     found.leaning = leaning_words(task)
     found.paraphrases = paraphrase_figures(task)
-    found.broken = [*broken_counts(task, promise), *broken_baselines(found, promise.words_decide), *broken_words(found)]
+    found.broken = [*broken_counts(task, promise), *broken_baselines(found, promise.words_decide)]
+    if found.leaning:
+        found.broken.append(f"These words give a label away: {', '.join(found.leaning)}.")
     return found
 
 
@@ -463,16 +448,15 @@ def main() -> None:
     add_shared(figures, list(tasks.values()))
     for name in chosen:
         text = section(tasks[name], figures[name])
-        print(f"\n{name}\n{text}" if given.no_write else _update_card(name, text, figures[name]), flush=True)
+        if given.no_write:
+            print(f"\n{name}\n{text}", flush=True)
+            continue
+        changed = write_card(FOLDER / name / "README.md", text)
+        scores = ", ".join(f"{model} {test:.3f}" for model, (test, _) in figures[name].accuracy.items())
+        print(f"{name}: {scores} ({'card rewritten' if changed else 'card unchanged'})", flush=True)
     broken = [f"{name}: {sentence}" for name in chosen for sentence in figures[name].broken]
     print("\n".join(broken) or "Every promise holds.")
     sys.exit(1 if broken else 0)
-
-
-def _update_card(name: str, text: str, figures: Figures) -> str:
-    changed = write_card(FOLDER / name / "README.md", text)
-    scores = ", ".join(f"{model} {test:.3f}" for model, (test, _) in figures.accuracy.items())
-    return f"{name}: {scores} ({'card rewritten' if changed else 'card unchanged'})"
 
 
 if __name__ == "__main__":

@@ -21,7 +21,9 @@ from typing import Any
 
 import psutil
 
-from core.store import Store
+from core.experiments.design import Design
+from core.experiments.lifecycle import Experiments, is_complete, is_over
+from core.store import ExperimentRun, RunRecord, Status, Store
 from core.store.work import LOADING, RUNS
 from core.tasks.files.reading import read_file
 from core.tasks.registry import task_entry
@@ -31,14 +33,19 @@ ROOT = Path(__file__).resolve().parents[1]
 # The variable names a CSV of sentences, or a folder with a train.csv; columns text and label.
 DATA = "SCL_BENCH_DATA"
 FALLBACK_TASK = "film_reviews"
-END_TIMEOUT_S, WARM_TIMEOUT_S = 10.0, 120.0
+END_TIMEOUT_S, WARM_TIMEOUT_S, RUN_TIMEOUT_S, EXPERIMENT_TIMEOUT_S = 10.0, 120.0, 400.0, 3_000.0
 
 
-def options(doc: str | None, **defaults: int) -> argparse.Namespace:
-    """Parse counts such as `--repeats 7` from the command line, all integers of at least 1."""
+def options(doc: str | None, **defaults: int | tuple[str, ...]) -> argparse.Namespace:
+    """Parse the command line: counts of at least 1 such as `--repeats 7`, flags (False), and choices of words."""
     parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name, default in defaults.items():
-        parser.add_argument(f"--{name}", type=_count, default=default, metavar="N", help=f"[default: {default}]")
+        if isinstance(default, tuple):
+            parser.add_argument(f"--{name}", choices=default, default=default[0])
+        elif isinstance(default, bool):
+            parser.add_argument(f"--{name}", action="store_true")
+        else:
+            parser.add_argument(f"--{name}", type=_count, default=default, metavar="N", help=f"[default: {default}]")
     return parser.parse_args()
 
 
@@ -59,18 +66,69 @@ def report(kind: str, name: str, values: Sequence[float], target: str, digits: i
     print(f"{kind} {name} {spread(values, digits)} over {len(values)} repetitions, target {target}", flush=True)
 
 
+def elapsed_s(call: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start
+
+
+def wait_until(happened: Callable[[], bool], timeout_s: float, poll_s: float = 0.05) -> None:
+    """Wait for an event. Raises: TimeoutError."""
+    deadline = time.monotonic() + timeout_s
+    while not happened():
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"It took more than {timeout_s:.0f} s.")
+        time.sleep(poll_s)
+
+
+def finished_run(store: Store, run_id: str, poll_s: float) -> RunRecord:
+    """Wait for the end of a run. Raises: RuntimeError unless it has finished."""
+    wait_until(lambda: store.run(run_id).status.ended, RUN_TIMEOUT_S, poll_s)
+    run = store.run(run_id)
+    if run.status != Status.FINISHED:
+        raise RuntimeError(f"The run ended {run.status}: {run.message}")
+    return run
+
+
+def run_experiment(
+    experiments: Experiments,
+    design: Design,
+    poll_s: float,
+    see: Callable[[Sequence[ExperimentRun]], None] = lambda _: None,
+) -> tuple[str, float]:
+    """Run an experiment to its end.
+
+    Args:
+        see: called with the runs at every poll.
+    Returns: its id, and the seconds from its start to the end of its last run.
+    Raises: RuntimeError unless every run has finished.
+    """
+    start = time.perf_counter()
+    experiment_id = experiments.begin(design)
+
+    def over() -> bool:
+        runs = experiments.table.runs(experiment_id)
+        see(runs)
+        if is_over(design, runs):
+            return True
+        experiments.engine.dispatch()
+        return False
+
+    wait_until(over, EXPERIMENT_TIMEOUT_S, poll_s)
+    seconds, runs = time.perf_counter() - start, experiments.table.runs(experiment_id)
+    if not is_complete(design, runs):
+        raise RuntimeError(f"Not every run finished: {[run.message for run in runs if run.message]}")
+    return experiment_id, seconds
+
+
 class WarmEngine(LocalEngine):
     """Starts runs only in the warm process, because a fallback to a new interpreter would be measured as warm."""
 
     def __init__(self, store: Store) -> None:
-        """Wait for the warm process. Raises: RuntimeError if there is none."""
+        """Wait for the warm process. Raises: TimeoutError if there is none."""
         super().__init__(store)
         self.warm_up()
-        deadline = time.monotonic() + WARM_TIMEOUT_S
-        while not self._is_warm():
-            if time.monotonic() > deadline:
-                raise RuntimeError("This system has no warm process, which needs Linux.")
-            time.sleep(0.05)
+        wait_until(self._is_warm, WARM_TIMEOUT_S)  # a warm process needs Linux
 
     def dispatch(self) -> None:
         if not self._is_warm():
@@ -182,16 +240,11 @@ def own_folders() -> Iterator[Path]:
 
 def end_processes(processes: Sequence[psutil.Process]) -> None:
     """Send SIGTERM to these processes, then SIGKILL to those that do not end."""
-    for process in processes:
-        _signal(process, signal.SIGTERM)
-    _, alive = psutil.wait_procs(processes, timeout=END_TIMEOUT_S)
-    for process in alive:
-        _signal(process, signal.SIGKILL)
-
-
-def _signal(process: psutil.Process, number: signal.Signals) -> None:
-    with suppress(psutil.NoSuchProcess):
-        process.send_signal(number)
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        for process in processes:
+            with suppress(psutil.NoSuchProcess):
+                process.send_signal(number)
+        _, processes = psutil.wait_procs(processes, timeout=END_TIMEOUT_S)
 
 
 def need(package: str) -> None:

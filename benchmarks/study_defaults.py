@@ -28,12 +28,10 @@ import json
 import random
 import sys
 import time
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
-from statistics import mean, stdev
 from typing import Any
 
 import pandas as pd
@@ -52,7 +50,6 @@ from core.training.untrained import FolderCache
 from core.workers.machine import has_bfloat16, has_gpu
 
 JSON = dict[str, Any]
-Table = list[list[str]]  # heading and rows
 # Kept in the repository, so that the tables can be printed again and the study can be resumed.
 RESULTS = Path(__file__).with_name("results") / "study_defaults.jsonl"
 CACHE = Path("runs/study-cache")
@@ -302,93 +299,73 @@ def read(path: Path) -> list[JSON]:
 def table(lines: list[JSON]) -> str:
     """A Markdown table for each part with trials. Accuracy and probe are scored on the same rows."""
     drawn = {"confirm": _confirmed, "many": _confirmed, "precision": _precisions}
-    found = {part: [line for line in lines if line["part"] == part] for part in PARTS}
-    if found["precision"]:
-        found["precision"] += found["confirm"]
-    return "\n\n".join(_rows(drawn.get(part, _settings)(trials)) for part, trials in found.items() if trials)
-
-
-def _settings(lines: list[JSON]) -> Table:
-    """Accuracy minus that of the probe for each setting, averaged over sets and seeds."""
-    groups = _grouped(lines, lambda line: (_described(line), str(line["rows"]), f"{line['lambda']:g}"))
-    heading = ["settings", "rows", "λ", "runs", "accuracy", "probe", "difference", "test"]
-    return [heading, *([*group, *_figures(found)] for group, found in groups.items())]
-
-
-def _described(line: Mapping[str, Any]) -> str:
-    given = line["phase"] | line.get("draft", {})
-    settings = json.dumps(given, sort_keys=True).replace('"', "") if given else "defaults"
-    return f"{settings}, {line['computed_in']}"
-
-
-def _figures(found: list[JSON]) -> list[str]:
-    accuracy, probe, test = (mean(line[name] for line in found) for name in ("accuracy", "probe", "test"))
-    return [str(len(found)), f"{accuracy:.3f}", f"{probe:.3f}", f"{accuracy - probe:+.3f}", f"{test:.3f}"]
-
-
-def _confirmed(lines: list[JSON]) -> Table:
-    """Number of sets on which the defaults end above the probe, by the mean over the seeds of each set."""
-    groups = _grouped(lines, lambda line: (_kind(line["set"]), line["rows"], line["lambda"]))
-    heading = ["kind", "rows", "λ", "sets", "runs", "above", "equal", "difference", "above on test", "on test"]
-    return [heading, *([kind, f"{rows:,}", f"{w:g}", *_above(found)] for (kind, rows, w), found in groups.items())]
-
-
-def _kind(name: str) -> str:
-    return "one text a row" if name in SENTENCES else "harder"
-
-
-def _above(found: list[JSON]) -> list[str]:
-    by_set = _grouped(found, lambda line: line["set"]).values()
-    validation, test = (
-        [mean(line[score] - line[probe] for line in lines) for lines in by_set]
-        for score, probe in (("accuracy", "probe"), ("test", "probe_test"))
-    )
-    return [
-        str(len(by_set)),
-        str(len(found)),
-        str(sum(difference > EQUAL for difference in validation)),
-        str(sum(abs(difference) <= EQUAL for difference in validation)),
-        f"{mean(validation):+.3f}",
-        str(sum(difference > EQUAL for difference in test)),
-        f"{mean(test):+.3f}",
+    frame = pd.DataFrame(lines)
+    frame["difference"], frame["on test"] = frame["accuracy"] - frame["probe"], frame["test"] - frame["probe_test"]
+    frame["kind"] = ["one text a row" if name in SENTENCES else "harder" for name in frame["set"]]
+    frame["λ"] = frame["lambda"].map("{:g}".format)
+    frame["settings"] = [
+        f"{json.dumps(given, sort_keys=True).replace(chr(34), '') if given else 'defaults'}, {line['computed_in']}"
+        for line in lines
+        for given in [line["phase"] | line.get("draft", {})]
     ]
+    found = []
+    for part in (part for part in PARTS if part in set(frame["part"])):
+        trials = frame[frame["part"].isin([part, "confirm"] if part == "precision" else [part])]
+        found.append(drawn.get(part, _settings)(trials).to_markdown(index=False, disable_numparse=True))
+    return "\n\n".join(found)
 
 
-def _precisions(lines: list[JSON]) -> Table:
-    """bfloat16 minus float32 on the same set, seed and loss, ± the standard error of the mean."""
-    heading = ["rows", "λ", "pairs", "validation", "test"]
-    table = [heading]
-    for (rows, weight), found in _grouped(lines, lambda line: (line["rows"], line["lambda"])).items():
-        twins = _grouped(found, lambda line: (line["set"], line["seed"])).values()
-        pairs = [sorted(pair, key=lambda line: line["computed_in"]) for pair in twins if len(pair) == 2]
-        pairs = [pair for pair in pairs if [line["computed_in"] for line in pair] == ["bfloat16", "float32"]]
-        if len(pairs) < 2:
-            continue
-        table.append(
-            [
-                f"{rows:,}",
-                f"{weight:g}",
-                str(len(pairs)),
-                *(_mean_and_error([half[name] - full[name] for half, full in pairs]) for name in ("accuracy", "test")),
-            ]
+def _settings(trials: pd.DataFrame) -> pd.DataFrame:
+    """Accuracy minus that of the probe for each setting, averaged over sets and seeds."""
+    scores = ["accuracy", "probe", "difference", "test"]
+    groups = trials.astype({"rows": str}).groupby(["settings", "rows", "λ"])
+    found = groups[scores].mean().map("{:.3f}".format)
+    found["difference"] = (groups["accuracy"].mean() - groups["probe"].mean()).map("{:+.3f}".format)
+    found.insert(0, "runs", groups.size())
+    return found.reset_index()
+
+
+def _confirmed(trials: pd.DataFrame) -> pd.DataFrame:
+    """Number of sets on which the defaults end above the probe, by the mean over the seeds of each set."""
+    rows = []
+    for (kind, size, weight), found in trials.groupby(["kind", "rows", "λ"]):
+        by_set = found.groupby("set")[["difference", "on test"]].mean()
+        validation, test = by_set["difference"], by_set["on test"]
+        rows.append(
+            {
+                "kind": kind,
+                "rows": f"{size:,}",
+                "λ": weight,
+                "sets": len(by_set),
+                "runs": len(found),
+                "above": (validation > EQUAL).sum(),
+                "equal": (validation.abs() <= EQUAL).sum(),
+                "difference": f"{validation.mean():+.3f}",
+                "above on test": (test > EQUAL).sum(),
+                "on test": f"{test.mean():+.3f}",
+            }
         )
-    return table
+    return pd.DataFrame(rows)
 
 
-def _mean_and_error(values: list[float]) -> str:
-    return f"{mean(values):+.4f} ± {stdev(values) / len(values) ** 0.5:.4f}"
-
-
-def _grouped(lines: list[JSON], key: Callable[[JSON], Any]) -> dict[Any, list[JSON]]:
-    groups: dict[Any, list[JSON]] = defaultdict(list)
-    for line in lines:
-        groups[key(line)].append(line)
-    return dict(sorted(groups.items()))
-
-
-def _rows(table: Table) -> str:
-    heading, *rows = table
-    return "\n".join("| " + " | ".join(cells) + " |" for cells in (heading, ["---"] * len(heading), *rows))
+def _precisions(trials: pd.DataFrame) -> pd.DataFrame:
+    """bfloat16 minus float32 on the same set, seed and loss, ± the standard error of the mean."""
+    scores = trials.pivot(
+        index=["rows", "λ", "set", "seed"], columns="computed_in", values=["accuracy", "test"]
+    ).dropna()
+    pairs = scores.xs("bfloat16", axis=1, level=1) - scores.xs("float32", axis=1, level=1)
+    rows = [
+        {
+            "rows": f"{size:,}",
+            "λ": weight,
+            "pairs": len(found),
+            "validation": f"{found['accuracy'].mean():+.4f} ± {found['accuracy'].sem():.4f}",
+            "test": f"{found['test'].mean():+.4f} ± {found['test'].sem():.4f}",
+        }
+        for (size, weight), found in pairs.groupby(level=["rows", "λ"])
+        if len(found) > 1
+    ]
+    return pd.DataFrame(rows)
 
 
 if __name__ == "__main__":
