@@ -310,21 +310,12 @@ class Design(Section):
                 try:
                     apply_settings(self.base, {name: value for name, value in level.settings.items() if name != START})
                 except ConfigError:
-                    if not any(self._fits(cell) for cell in self.cells if cell.levels and cell.levels[place] == number):
+                    for cell in (cell for cell in self.cells if cell.levels and cell.levels[place] == number):
+                        with suppress(ConfigError):
+                            self.draft(cell, self.seeds[0])
+                            break
+                    else:
                         raise
-
-    def _fits(self, cell: Cell) -> bool:
-        """Return True if a cell's settings are compatible."""
-        try:
-            self.draft(cell, self.seeds[0])
-        except ConfigError:
-            return False
-        return True
-
-    def source_of(self, cell: Cell) -> str | None:
-        """Return the label of the source that a cell's runs start from, if any."""
-        named = [level.settings[START] for level in self.levels_of(cell) if level.settings.get(START)]
-        return named[-1] if named else None
 
     def baseline_of(self, cell: Cell) -> Cell | None:
         """Return the cell that a cell is compared with; None for a baseline or the reference itself."""

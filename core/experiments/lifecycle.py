@@ -11,7 +11,7 @@ from typing import Any
 from core.advice.prepare import check_models
 from core.config import RunConfig
 from core.errors import ConfigError, EngineError, PlaygroundError
-from core.experiments.design import Cell, Design, parse_design
+from core.experiments.design import START, Cell, Design, parse_design
 from core.messages import Message, Text
 from core.store import Experiment, ExperimentRun, ExperimentTable, Status, Store, TaskLibrary
 from core.tasks import TaskData
@@ -49,7 +49,17 @@ class Experiments:
         """
         design.check_levels()
         design.check_early_stopping()
-        self._check_drafts(design)
+        check_drafts(design)
+        refused: PlaygroundError | None = None
+        for cell in design.cells:  # one run is checked completely
+            try:
+                self.engine.prepared(design.draft(cell, design.seeds[0]))
+                break
+            except PlaygroundError as error:
+                refused = refused or error
+        else:
+            assert refused is not None
+            raise refused
         # Store the task's name in the design, because the task may be deleted.
         task = TaskLibrary(self.engine.store.folder).with_current_name(design.base.task)
         design = design.model_copy(update={"base": design.base.model_copy(update={"task": task})})
@@ -141,9 +151,8 @@ class Experiments:
         more = design.revised(seeds=[*design.seeds, *range(first, first + count)])
         owner = self.table.experiment(experiment_id).owner
         with self.table.transaction():
-            going_on = sum(not run.ended for run in self.table.runs(experiment_id))
-            added = len(find_missing_runs(more, self.table.runs(experiment_id)))
-            check_experiments(going_on + added, owner, lambda: self._unfinished(owner, besides=experiment_id))
+            unfinished = count_unfinished_runs(more, self.table.runs(experiment_id))
+            check_experiments(unfinished, owner, lambda: self._unfinished(owner, besides=experiment_id))
             self.table.redesign(experiment_id, more.to_json())
             self.table.set_wanted(experiment_id, True)
         self.fill(experiment_id)
@@ -151,30 +160,11 @@ class Experiments:
 
     def _unfinished(self, owner: str | None, besides: str | None = None) -> int:
         """Return the number of runs of a visitor's experiments that have not ended, created or not."""
-        found = 0
-        for experiment in self.table.experiments():
-            if experiment.owner == owner and experiment.wanted and experiment.id != besides:
-                runs = self.table.runs(experiment.id)
-                found += len(find_missing_runs(parse_design(experiment.design), runs)) + sum(
-                    not run.ended for run in runs
-                )
-        return found
-
-    def _check_drafts(self, design: Design) -> None:
-        """Check paths and models of every cell, and one run completely.
-
-        Raises: ConfigError, TaskError, EncoderError.
-        """
-        check_drafts(design)
-        refused: PlaygroundError | None = None
-        for cell in design.cells:
-            try:
-                self.engine.prepared(design.draft(cell, design.seeds[0]))
-                return
-            except PlaygroundError as error:
-                refused = refused or error
-        if refused is not None:
-            raise refused
+        return sum(
+            count_unfinished_runs(parse_design(experiment.design), self.table.runs(experiment.id))
+            for experiment in self.table.experiments()
+            if experiment.owner == owner and experiment.wanted and experiment.id != besides
+        )
 
 
 def check_drafts(design: Design) -> None:
@@ -196,6 +186,11 @@ def find_missing_runs(design: Design, runs: Sequence[ExperimentRun]) -> list[tup
     there = {(run.cell, run.seed) for run in runs}
     every = (*design.source_cells, *design.cells)
     return [(cell, seed) for seed in design.seeds for cell in every if (cell.number, seed) not in there]
+
+
+def count_unfinished_runs(design: Design, runs: Sequence[ExperimentRun]) -> int:
+    """Return the number of runs that have not ended, created or not."""
+    return len(find_missing_runs(design, runs)) + sum(not run.ended for run in runs)
 
 
 def make_runs(engine: Engine, experiment_id: str, report: Report, most: int | None = None) -> int:
@@ -236,9 +231,10 @@ def _sources(design: Design, runs: Sequence[ExperimentRun], cell: Cell, seed: in
 
     Raises: EngineError if the source run could not be created.
     """
-    label = design.source_of(cell)
-    if label is None:
+    named = [level.settings[START] for level in design.levels_of(cell) if level.settings.get(START)]
+    if not named:
         return {}
+    label = named[-1]
     number = next(one.number for one in design.source_cells if design.title_of(one) == label)
     found = next((run.run_id for run in runs if (run.cell, run.seed) == (number, seed)), None)
     if found is None:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 import platform
 from collections.abc import Sequence
-from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from core import __version__
@@ -51,7 +50,11 @@ def report_html(experiment: Experiment, results: Results, config: RunConfig | No
     design = results.design
     protocol = PROTOCOLS.get(design.protocol)
     header, rows = table_rows(results)
-    return _template().render(
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATE.parent), autoescape=True, undefined=StrictUndefined, trim_blocks=True
+    )
+    environment.globals["_"] = _
+    return environment.get_template(TEMPLATE.name).render(
         language=language(),
         title=experiment.title,
         created=day_text(experiment.created_at),
@@ -187,12 +190,3 @@ def _numbers(axis: Axis) -> list[float]:
     values = [value for level in axis.levels for value in level.settings.values()]
     whole = len(values) == len(axis.levels) and all(type(value) in (int, float) for value in values)
     return values if whole else []
-
-
-@lru_cache(maxsize=1)
-def _template() -> Template:
-    environment = Environment(
-        loader=FileSystemLoader(TEMPLATE.parent), autoescape=True, undefined=StrictUndefined, trim_blocks=True
-    )
-    environment.globals["_"] = _
-    return environment.get_template(TEMPLATE.name)

@@ -313,14 +313,6 @@ def needed_text(comparison: Comparison) -> str:
     return "> 1,000" if comparison.seeds_needed is None else f"{comparison.seeds_needed:,}"
 
 
-def _interval_alone_differs(comparison: Comparison) -> bool:
-    """Return True if the interval excludes 0 but the verdict is that no difference is shown."""
-    low, high = comparison.difference.low, comparison.difference.high
-    if comparison.verdict != "no difference shown" or low is None or high is None:
-        return False
-    return not low <= 0 <= high
-
-
 def cautions(results: Results) -> list[str]:
     """Return warnings, one sentence each, about too few seeds, early stopping and missing runs."""
     found = []
@@ -349,7 +341,13 @@ def cautions(results: Results) -> list[str]:
             )
         if results.over_seeds and seeds < FEW_SEEDS:
             found.append(_("Intervals from so few seeds are too narrow. If interval and p disagree, rely on p."))
-        elif any(_interval_alone_differs(one) for one in comparisons):
+        elif any(
+            one.verdict == "no difference shown"
+            and one.difference.low is not None
+            and one.difference.high is not None
+            and not one.difference.low <= 0 <= one.difference.high
+            for one in comparisons
+        ):
             found.append(
                 _(
                     "An interval is for a single comparison, whereas p accounts for all {count} (Holm). If they "

@@ -5,9 +5,8 @@ from __future__ import annotations
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 
 from core.artifacts.shipped import rebuild
@@ -23,36 +22,23 @@ FOLDER = Path(__file__).resolve().parents[2] / "assets" / "experiments"
 POLL_S = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class ShippedExperiment:
-    """A shipped experiment.
-
-    Attributes:
-        name: name of its protocol.
-        seeds: number of seeds; None for the protocol's default.
-    """
-
-    name: str
-    seeds: int | None = None
-
-    @property
-    def path(self) -> Path:
-        return FOLDER / f"{self.name}.zip"
-
-    @property
-    def design(self) -> Design:
-        return PROTOCOLS.entry(self.name).design(seeds=() if self.seeds is None else range(self.seeds))
-
-
-SHIPPED_EXPERIMENTS = {
-    one.name: one
-    for one in (
-        ShippedExperiment("few-shot", seeds=9),
-        ShippedExperiment("rdrop-stages"),
-        ShippedExperiment("representation"),
-        ShippedExperiment("dropout-contrast"),
-    )
+# The number of seeds of each, by the name of its protocol; None for the protocol's default.
+SHIPPED_EXPERIMENTS: Mapping[str, int | None] = {
+    "few-shot": 9,
+    "rdrop-stages": None,
+    "representation": None,
+    "dropout-contrast": None,
 }
+
+
+def path_of(name: str) -> Path:
+    """Return the path of the archive of a shipped experiment."""
+    return FOLDER / f"{name}.zip"
+
+
+def design_of(name: str) -> Design:
+    """Return the design of a shipped experiment."""
+    return PROTOCOLS.entry(name).design(seeds=range(SHIPPED_EXPERIMENTS[name] or 0))
 
 
 def make(design: Design, path: Path) -> None:
@@ -79,10 +65,8 @@ def main(names: Sequence[str]) -> int:
 
     Returns: the exit status.
     """
-    paths = {name: one.path for name, one in SHIPPED_EXPERIMENTS.items()}
-    return rebuild(
-        names, paths, lambda name: make(SHIPPED_EXPERIMENTS[name].design, paths[name]), "is not a shipped experiment"
-    )
+    paths = {name: path_of(name) for name in SHIPPED_EXPERIMENTS}
+    return rebuild(names, paths, lambda name: make(design_of(name), paths[name]), "is not a shipped experiment")
 
 
 if __name__ == "__main__":

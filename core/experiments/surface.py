@@ -211,7 +211,7 @@ def effects(design: Design, by_seed: Mapping[int, Mapping[int, Correct]]) -> lis
         return gains(design, by_seed, {seed: dict.fromkeys(found, found[outside]) for seed, found in by_seed.items()})
     there = next(iter(by_seed.values()))
     number_of = {cell.levels: cell.number for cell in design.cells if cell.number in there and cell.levels is not None}
-    found = []
+    found = list[Effect]()
     for axis in range(len(design.axes)):
         reference = reference_level(design, axis)
         twins = {

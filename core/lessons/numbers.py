@@ -16,7 +16,7 @@ from core.config.fields import Section
 from core.experiments.archive import open_archive
 from core.experiments.design import parse_design
 from core.experiments.results import CellResult, results
-from core.experiments.shipped_experiments import SHIPPED_EXPERIMENTS
+from core.experiments.shipped_experiments import path_of
 from core.lab.choices import Setting, Stage
 from core.messages import ENGLISH, _, in_language
 from core.quantities import percent, signed
@@ -102,7 +102,7 @@ def run_id_of(store: Store, replay: str) -> str:
 
 def experiment_id_of(store: Store, name: str) -> str:
     """Open an experiment of the project and return its id. Raises: StoreError."""
-    return open_archive(store, SHIPPED_EXPERIMENTS[name].path)
+    return open_archive(store, path_of(name))
 
 
 def value_of(store: Store, number: Number) -> float | str | None:

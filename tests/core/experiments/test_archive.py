@@ -18,7 +18,7 @@ from core.errors import StoreError
 from core.experiments.archive import ABOUT, PREDICTIONS, open_archive, write_archive
 from core.experiments.design import parse_design
 from core.experiments.results import results
-from core.experiments.shipped_experiments import FOLDER, SHIPPED_EXPERIMENTS, main
+from core.experiments.shipped_experiments import FOLDER, SHIPPED_EXPERIMENTS, design_of, main, path_of
 from core.store import ExperimentTable, Status, Store
 from tests.cases import each
 from tests.core.experiments.conftest import Here, Make
@@ -163,11 +163,10 @@ def test_nothing_else_lies_there() -> None:
 
 @pytest.mark.parametrize("name", SHIPPED_EXPERIMENTS)
 def test_those_of_the_project_are_their_protocols(name: str, store: Store) -> None:
-    one = SHIPPED_EXPERIMENTS[name]
-    assert one.path.stat().st_size <= 1_500_000
-    experiment = ExperimentTable(store.folder).experiment(open_archive(store, one.path))
+    assert path_of(name).stat().st_size <= 1_500_000
+    experiment = ExperimentTable(store.folder).experiment(open_archive(store, path_of(name)))
     design = parse_design(experiment.design)
-    assert design == one.design
+    assert design == design_of(name)
     assert len(store.runs()) == design.runs
     for measure, split in (("accuracy", "test"), ("linear_svm", "validation")):
         found = results(store, experiment.id, design, measure=measure, split=split)
