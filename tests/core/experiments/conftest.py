@@ -15,7 +15,10 @@ from core.experiments.results import Results, results
 from core.store import Store
 from tests.core.experiments.instant import InstantEngine
 
+# A cell outside the grid.
+CE: dict[str, Any] = {"label": "CE", "settings": {"preset": "ce"}}
 Make = Callable[..., Design]
+Begun = Callable[..., Results]
 
 
 class Here(Experiments):
@@ -56,3 +59,14 @@ def engine(store: Store) -> InstantEngine:
 @pytest.fixture
 def experiments(engine: InstantEngine) -> Here:
     return Here(engine)
+
+
+@pytest.fixture
+def begun(experiments: Here, design: Make) -> Begun:
+    """Return a function that begins an experiment with the fields of a design, and returns its results."""
+
+    def begin(measure: str = "accuracy", split: str = "test", **fields: Any) -> Results:
+        experiments.begin(design(**fields))
+        return shown(experiments, measure, split)
+
+    return begin

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from core.advice.estimate import assumed_flops, estimate
+from core.advice.estimate import Estimate, assumed_flops, estimate
+from core.config import RunConfig
 from core.config.edit import apply_settings
 from core.errors import ConfigError, EncoderError, TaskError
 from core.experiments.cost import cost
@@ -19,25 +20,24 @@ from tests.core.experiments.instant import InstantEngine
 from tests.core.models.test_source import check_sentence
 
 
+def estimated(engine: InstantEngine, draft: RunConfig) -> Estimate:
+    """Return the estimate of one run at the assumed speed."""
+    config, data = engine.prepared(draft)
+    return estimate(config, data, encoder_shape(config.encoder.id), assumed_flops(False), measured=False)
+
+
 def test_it_is_the_sum_over_cells_and_seeds(engine: InstantEngine, design: Make) -> None:
     made = design(seeds=3, axes=[{"setting": "steps", "values": [4, 40]}], baseline={})
     found = cost(engine, made)
-    seconds = 0.0
-    for cell in made.cells:
-        for seed in made.seeds:
-            config, data = engine.prepared(made.draft(cell, seed))
-            shape = encoder_shape(config.encoder.id)
-            seconds += estimate(config, data, shape, assumed_flops(False), measured=False).total_s
+    seconds = sum(estimated(engine, made.draft(cell, seed)).total_s for cell in made.cells for seed in made.seeds)
     assert found.seconds == pytest.approx(seconds, rel=0.01)
     assert (found.runs, found.known, found.measured, found.refused) == (6, 0, False, ())
 
 
 def test_the_cells_of_a_surface_share_their_probe_and_score_no_test_text(engine: InstantEngine, design: Make) -> None:
     base = design().base
-    data = engine.prepared(base)[1]
-    made = surface_design(base, data, [axis_of("temperature", [0.1, 0.5], base)], (0, 1))
-    config, rows = engine.prepared(made.draft(made.cells[0], 0))
-    one = estimate(config, rows, encoder_shape(config.encoder.id), assumed_flops(False), measured=False)
+    made = surface_design(base, engine.prepared(base)[1], [axis_of("temperature", [0.1, 0.5], base)], (0, 1))
+    one = estimated(engine, made.draft(made.cells[0], 0))
     assert one.test_s == one.weights_s == 0
     assert cost(engine, made).seconds == pytest.approx(2 * (2 * (one.steps_s + one.frames_s) + one.probe_s), rel=0.01)
 
@@ -47,8 +47,7 @@ def test_cells_with_other_training_rows_have_a_probe_of_their_own(engine: Instan
     data = engine.prepared(base)[1]
     noise = axis_of("task.label_noise", [0.0, 0.4], base)
     made = surface_design(base, data, [noise, axis_of("temperature", [0.1, 0.5], base)])
-    config, rows = engine.prepared(made.draft(made.cells[0], 0))
-    one = estimate(config, rows, encoder_shape(config.encoder.id), assumed_flops(False), measured=False)
+    one = estimated(engine, made.draft(made.cells[0], 0))
     assert cost(engine, made).seconds == pytest.approx(4 * (one.steps_s + one.frames_s) + 2 * one.probe_s, rel=0.01)
 
 

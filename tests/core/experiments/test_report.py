@@ -10,7 +10,7 @@ import pytest
 from core.experiments.protocols.registry import PROTOCOLS
 from core.experiments.report import levels_figure, report_html, summary
 from core.experiments.results import Reference
-from tests.core.experiments.conftest import Here, Make, shown
+from tests.core.experiments.conftest import CE, Begun, Here, Make, shown
 from tests.core.experiments.instant import InstantEngine
 
 
@@ -73,14 +73,10 @@ def test_a_report_of_nothing_yet_can_be_read(experiments: Here, engine: InstantE
 
 
 class TestLevels:
-    def test_the_numeric_setting_is_the_axis_and_the_other_one_names_the_lines(
-        self, experiments: Here, design: Make
-    ) -> None:
+    def test_the_numeric_setting_is_the_axis_and_the_other_one_names_the_lines(self, begun: Begun) -> None:
         axes = [{"setting": "preset", "values": ["ce-scl", "dscl"]}, {"setting": "batch_size", "values": [8, 16]}]
-        experiments.begin(design(axes=axes, baseline={}))
-        results = shown(experiments)
+        results = begun(axes=axes, baseline={})
         figure = levels_figure([results])
-        assert figure is not None
         assert [trace["name"] for trace in figure["data"]] == ["CE + SCL", "DSCL"]
         means = {cell.cell.levels: round(cell.mean or 0.0, 4) for cell in results.cells}
         for line, trace in enumerate(figure["data"]):
@@ -88,40 +84,29 @@ class TestLevels:
             assert trace["y"] == pytest.approx([means[line, 0], means[line, 1]], abs=1e-4)
         assert figure["layout"]["xaxis"]["type"] == "linear"
 
-    def test_temperatures_are_on_a_log_axis(self, experiments: Here, design: Make) -> None:
-        experiments.begin(design(axes=[{"setting": "temperature", "values": [0.5, 0.1]}], baseline={}))
-        figure = levels_figure([shown(experiments)])
-        assert figure is not None
+    def test_temperatures_are_on_a_log_axis(self, begun: Begun) -> None:
+        figure = levels_figure([begun(axes=[{"setting": "temperature", "values": [0.5, 0.1]}], baseline={})])
         assert (figure["layout"]["xaxis"]["type"], figure["data"][0]["x"]) == ("log", [0.1, 0.5])
 
-    def test_a_cell_outside_the_grid_is_a_line(self, experiments: Here, design: Make) -> None:
-        reference = {"label": "CE", "settings": {"preset": "ce"}}
+    def test_a_cell_outside_the_grid_is_a_line(self, begun: Begun) -> None:
         axes = [{"setting": "temperature", "values": [0.1, 0.5]}]
-        experiments.begin(design(axes=axes, baseline={}, reference=reference))
-        results = shown(experiments)
+        results = begun(axes=axes, baseline={}, reference=CE)
         figure = levels_figure([results])
-        assert figure is not None
         [line] = figure["layout"]["shapes"]
         assert (line["label"]["text"], line["y0"]) == ("CE", results.cells[-1].mean)
 
-    def test_the_probe_is_a_line_where_all_cells_share_it(self, experiments: Here, design: Make) -> None:
-        experiments.begin(design(baseline={}))
-        found = shown(experiments)
+    def test_the_probe_is_a_line_where_all_cells_share_it(self, begun: Begun) -> None:
+        found = begun(baseline={})
         for probes, expected in ((0.65, 0.65), [0.65]), ((0.65, 0.75), []):
             of_cells = [
                 replace(cell, reference=Reference(probe)) for cell, probe in zip(found.cells, probes, strict=True)
             ]
             figure = levels_figure([replace(found, cells=tuple(of_cells))])
-            assert figure is not None
             assert [line["y0"] for line in figure["layout"]["shapes"]] == expected
 
-    def test_names_alone_have_no_axis(self, experiments: Here, design: Make) -> None:
-        experiments.begin(design(axes=[{"setting": "preset", "values": ["ce", "ce-scl"]}], baseline={}))
-        assert levels_figure([shown(experiments)]) is None
+    def test_names_alone_have_no_axis(self, begun: Begun) -> None:
+        assert levels_figure([begun(axes=[{"setting": "preset", "values": ["ce", "ce-scl"]}], baseline={})]) is None
 
-    def test_without_a_score_there_is_nothing_to_draw(
-        self, experiments: Here, engine: InstantEngine, design: Make
-    ) -> None:
+    def test_without_a_score_there_is_nothing_to_draw(self, engine: InstantEngine, begun: Begun) -> None:
         engine.holding = True
-        experiments.begin(design())
-        assert levels_figure([shown(experiments)]) is None
+        assert levels_figure([begun()]) is None

@@ -12,13 +12,12 @@ import pytest
 from core.config import RunConfig
 from core.experiments.result_table import cautions, findings, in_phrase, notes, table_rows, table_text
 from core.store import Store
-from tests.core.experiments.conftest import Here, Make, shown
+from tests.core.experiments.conftest import CE, Begun, Here, Make, shown
 from tests.core.experiments.instant import InstantEngine
 
 
-def test_a_table_has_means_differences_and_verdicts(experiments: Here, design: Make) -> None:
-    experiments.begin(design(seeds=7))
-    header, rows = table_rows(shown(experiments))
+def test_a_table_has_means_differences_and_verdicts(begun: Begun) -> None:
+    header, rows = table_rows(begun(seeds=7))
     assert header == [
         "Weight λ",
         "Seeds",
@@ -35,16 +34,12 @@ def test_a_table_has_means_differences_and_verdicts(experiments: Here, design: M
     assert rows[1][7:] == ["0.016", "50.0%"]
 
 
-def test_nats_are_not_percentages_and_without_a_baseline_there_are_no_columns_for_it(
-    experiments: Here, design: Make
-) -> None:
-    experiments.begin(design(seeds=2))
-    header, rows = table_rows(shown(experiments, "cross_entropy"))
+def test_nats_are_not_percentages_and_without_a_baseline_there_are_no_columns_for_it(begun: Begun) -> None:
+    header, rows = table_rows(begun(seeds=2, measure="cross_entropy"))
     assert header[2] == "Test cross-entropy, nats"
     assert rows[1][3].startswith("−0.4")
     assert "%" not in rows[1][2]
-    experiments.begin(design(baseline={}))
-    header, rows = table_rows(shown(experiments))
+    header, rows = table_rows(begun(baseline={}))
     assert header == ["Weight λ", "Seeds", "Test accuracy", "Majority class"]
     assert {len(row) for row in rows} == {4}
 
@@ -70,11 +65,9 @@ def test_costs_are_compared_without_a_split_or_baselines_of_scores(
     assert table_rows(shown(experiments, "seconds"))[0][2] == "Duration, seconds"
 
 
-def test_a_reference_is_a_row_of_its_own(experiments: Here, design: Make) -> None:
-    reference = {"label": "CE", "settings": {"preset": "ce"}}
+def test_a_reference_is_a_row_of_its_own(begun: Begun) -> None:
     axes = [{"setting": "lambda", "values": [0.1]}, {"setting": "temperature", "values": [0.3]}]
-    experiments.begin(design(baseline={}, reference=reference, axes=axes))
-    _, rows = table_rows(shown(experiments))
+    _, rows = table_rows(begun(baseline={}, reference=CE, axes=axes))
     assert rows[-1][:4] == ["CE", "–", "2", "52.5 ± 3.5%"]
     assert rows[-1][4] == "baseline"
     assert rows[0][4] == "0.0"
@@ -103,11 +96,10 @@ def test_rank_correlations_are_compared_over_seeds_with_the_untrained_encoder_as
 
 
 def test_every_table_has_the_probe_and_the_majority_class_of_its_split(
-    experiments: Here, engine: InstantEngine, design: Make
+    experiments: Here, engine: InstantEngine, begun: Begun
 ) -> None:
     engine.probe_right = 13  # of 20: more than with λ 0.1, fewer than with λ 0.9
-    experiments.begin(design(seeds=3))
-    found = shown(experiments)
+    found = begun(seeds=3)
     header, rows = table_rows(found)
     columns = slice(header.index("Probe before training"), header.index("Majority class") + 1)
     assert [row[columns] for row in rows] == [["65.0%", "50.0%"], ["65.0%", "50.0%"]]
@@ -125,10 +117,9 @@ def test_every_table_has_the_probe_and_the_majority_class_of_its_split(
     assert "65.0%" not in of_validation  # 65 % is the probe's test accuracy
 
 
-def test_main_effects_are_means_over_the_other_axis_and_seeds(experiments: Here, design: Make) -> None:
+def test_main_effects_are_means_over_the_other_axis_and_seeds(begun: Begun) -> None:
     axes = [{"setting": "lambda", "values": [0.1, 0.9]}, {"setting": "temperature", "values": [0.1, 0.3]}]
-    experiments.begin(design(seeds=3, axes=axes, baseline={}))
-    found = shown(experiments)
+    found = begun(seeds=3, axes=axes, baseline={})
     for axis, effect in enumerate(found.main_effects):
         for level, mean in enumerate(effect.means):
             scores = [
@@ -151,16 +142,15 @@ def test_a_label_is_lower_case_inside_a_phrase_unless_it_is_a_name(label: str, i
     assert in_phrase(label) == inside
 
 
-def test_main_effects_leave_out_levels_that_not_all_have(experiments: Here, design: Make) -> None:
+def test_main_effects_leave_out_levels_that_not_all_have(begun: Begun) -> None:
     axes = [{"setting": "preset", "values": ["ce", "ce-scl"]}, {"setting": "temperature", "values": [0.1, 0.3]}]
-    experiments.begin(design(axes=axes, baseline={}))  # cross-entropy has no temperature
-    [effect] = [text for text in findings(shown(experiments)) if "Means by" in text]
+    found = begun(axes=axes, baseline={})  # cross-entropy has no temperature
+    [effect] = [text for text in findings(found) if "Means by" in text]
     assert effect.startswith("Means by temperature τ: 72.5% for 0.1; 72.5% for 0.3 (over seeds and 1 of 2 ")
 
 
-def test_csv_has_every_digit(experiments: Here, design: Make) -> None:
-    experiments.begin(design(seeds=3))
-    found = shown(experiments)
+def test_csv_has_every_digit(begun: Begun) -> None:
+    found = begun(seeds=3)
     first, second = csv.DictReader(io.StringIO(table_text(found, "csv")))
     assert float(second["mean"]) == found.cells[1].mean
     assert float(second["p_holm"]) == found.comparisons[0].corrected_p
@@ -168,10 +158,9 @@ def test_csv_has_every_digit(experiments: Here, design: Make) -> None:
     assert first["difference"] == ""
 
 
-def test_markdown_and_latex_hold_what_labels_hold(experiments: Here, design: Make) -> None:
+def test_markdown_and_latex_hold_what_labels_hold(begun: Begun) -> None:
     levels = [{"label": "a|b", "settings": {"lambda": 0.1}}, {"label": "50% & more_", "settings": {"lambda": 0.9}}]
-    experiments.begin(design(axes=[{"name": "λ", "levels": levels}], baseline={"λ": "a|b"}))
-    found = shown(experiments)
+    found = begun(axes=[{"name": "λ", "levels": levels}], baseline={"λ": "a|b"})
     markdown = table_text(found, "markdown")
     assert "a\\|b" in markdown
     assert len({line.replace("\\|", "").count("|") for line in markdown.splitlines()}) == 1
@@ -181,24 +170,18 @@ def test_markdown_and_latex_hold_what_labels_hold(experiments: Here, design: Mak
     assert latex.isascii()
 
 
-def test_few_seeds_are_said_to_show_nothing_or_to_have_intervals_that_are_too_narrow(
-    experiments: Here, design: Make
-) -> None:
-    def warned(seeds: int) -> str:
-        experiments.begin(design(seeds=seeds))
-        return " ".join(cautions(shown(experiments)))
-
-    assert "With 5 seeds and 1 comparison, p cannot fall below 0.0625" in warned(5)
-    assert "Significance needs at least 6 seeds." in warned(5)
-    assert "p cannot fall below" not in warned(6)
-    assert "rely on p" in warned(7)
-    assert warned(8) == ""
-    assert "paired over seeds and examples" in " ".join(notes(shown(experiments)))
+def test_few_seeds_are_said_to_show_nothing_or_to_have_intervals_that_are_too_narrow(begun: Begun) -> None:
+    warned = {seeds: " ".join(cautions(begun(seeds=seeds))) for seeds in (5, 6, 7, 8)}
+    assert "With 5 seeds and 1 comparison, p cannot fall below 0.0625" in warned[5]
+    assert "Significance needs at least 6 seeds." in warned[5]
+    assert "p cannot fall below" not in warned[6]
+    assert "rely on p" in warned[7]
+    assert warned[8] == ""
+    assert "paired over seeds and examples" in " ".join(notes(begun(seeds=8)))
 
 
-def test_one_seed_has_a_difference_and_no_statistics(experiments: Here, design: Make) -> None:
-    experiments.begin(design(seeds=1))
-    found = shown(experiments)
+def test_one_seed_has_a_difference_and_no_statistics(begun: Begun) -> None:
+    found = begun(seeds=1)
     header, rows = table_rows(found)
     assert header == ["Weight λ", "Seeds", "Test accuracy", "Difference", "Majority class"]
     assert [row[3] for row in rows] == ["baseline", "+20.0"]
@@ -228,9 +211,8 @@ def test_pairs_are_counted_where_a_cell_has_more_seeds(experiments: Here, engine
     assert "1 run has no score yet" in " ".join(cautions(found))
 
 
-def test_a_table_of_nothing_yet_is_dashes(experiments: Here, engine: InstantEngine, design: Make) -> None:
+def test_a_table_of_nothing_yet_is_dashes(engine: InstantEngine, begun: Begun) -> None:
     engine.holding = True
-    experiments.begin(design())
-    found = shown(experiments)
+    found = begun()
     assert table_rows(found)[1][1] == ["0.9", "0", "–", "–", "–", "–", "–", "–"]
     assert cautions(found) == []

@@ -15,7 +15,7 @@ from core.experiments.report import report_html
 from core.experiments.result_table import SUFFIXES, cautions, findings, notes, table_rows, table_text
 from core.messages import ENGLISH, Message, in_language, join_list
 from tests.catalogues import TRANSLATED
-from tests.core.experiments.conftest import Here, Make, shown
+from tests.core.experiments.conftest import Begun, Here, Make, shown
 
 
 @pytest.mark.usefixtures("foreign")
@@ -72,10 +72,10 @@ def test_a_baseline_is_named_by_its_value_in_every_language(design: Make) -> Non
 
 
 def test_tables_for_papers_are_english_and_the_page_and_the_report_are_not(
-    experiments: Here, design: Make, request: pytest.FixtureRequest
+    experiments: Here, begun: Begun, request: pytest.FixtureRequest
 ) -> None:
-    experiments.begin(design(seeds=3))
-    experiment, found = experiments.table.experiments()[0], shown(experiments)
+    found = begun(seeds=3)
+    experiment = experiments.table.experiments()[0]
     english = {form: table_text(found, form) for form in SUFFIXES}
     request.getfixturevalue("foreign")
     found = shown(experiments)
