@@ -16,7 +16,7 @@ from core.errors import StoreError
 from core.exports.entry import text_writer, write_export
 from core.exports.recipes import config_json
 from core.exports.registry import EXPORTS
-from core.store import Store, default_folder
+from core.store import Store
 
 FORMATS = "\n\n\b\n" + "\n".join(f"  {one.name:<12} {one.about}" for one in EXPORTS.values())
 ABOUT = f"Export a run as a file.\n\nBESIDE is a second run for --format html.\n\nFormats:{FORMATS}"
@@ -44,7 +44,7 @@ def export(
     beside: str | None,
     form: str,
     output: str | None,
-    folder: str | None,
+    folder: Path,
     knobs: str | None,
     as_json: bool,
 ) -> None:
@@ -52,7 +52,7 @@ def export(
     chosen = EXPORTS.entry(form)
     if knobs is not None and chosen.name != "config":
         raise click.UsageError(f"--knobs applies only to --format config: leave it out with --format {chosen.name}.")
-    store = Store(folder or default_folder())
+    store = Store(folder)
     record = store.run(store.find(run))
     other = None if beside is None else store.find(beside)
     if beside is not None and chosen.write_pair is None:
@@ -82,12 +82,12 @@ def export(
 @click.argument("file")
 @runs_option
 @json_option
-def import_replay(file: str, folder: str | None, as_json: bool) -> None:
+def import_replay(file: str, folder: Path, as_json: bool) -> None:
     """Import a replay written by `export --format replay`."""
     path = Path(file)
     if not path.is_file():
         raise StoreError(f"{path.name} does not exist: give a file written by `export --format replay`.")
-    store = Store(folder or default_folder())
+    store = Store(folder)
     run = store.run(open_replay(store, path))
     if as_json:
         print_json({"run_id": run.id, "name": run.title, "folder": str(store.folder)})

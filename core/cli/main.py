@@ -57,7 +57,7 @@ from core.exports.entry import SPOKEN
 from core.messages import ENGLISH, LANGUAGES, ask_for_language, join_list
 from core.quantities import percent, signed
 from core.settings import settings
-from core.store import RunRecord, Status, Store, TaskLibrary, default_folder
+from core.store import RunRecord, Status, Store, TaskLibrary
 from core.store.budget import dropped_sentence, missing_sentence
 from core.store.sizes import RunSize, size_text
 from core.tasks import TASKS
@@ -74,7 +74,7 @@ EXIT_FAILED, EXIT_USAGE = 1, 2
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="scl-playground")
 @runs_option
-def cli(folder: str | None) -> None:
+def cli(folder: Path | None) -> None:
     """Fine-tune text encoders with contrastive losses, and manage the runs."""
 
 
@@ -134,17 +134,16 @@ def cli(folder: str | None) -> None:
 )
 @runs_option
 @json_option
-def fit(config_file: str | None, folder: str | None, as_json: bool, **options: Any) -> None:
+def fit(config_file: str | None, folder: Path, as_json: bool, **options: Any) -> None:
     """Start a run and follow it to its end."""
     given = {name: value for name, value in options.items() if value not in (None, ())}
     if config_file and given:
         name = OPTION_NAMES.get(next(iter(given)), next(iter(given))).replace("_", "-")
         raise click.UsageError(f"--{name} and --config are both given: put everything into the file.")
-    place = Path(folder or default_folder()).expanduser()
     if "start" in given:
-        given["start"] = Store(place).find(given["start"])
+        given["start"] = Store(folder).find(given["start"])
     if "branch" in given:
-        draft = branch_from(given, Store(place))
+        draft = branch_from(given, Store(folder))
     elif config_file:
         try:
             text = Path(config_file).read_text(encoding="utf-8")
@@ -153,9 +152,9 @@ def fit(config_file: str | None, folder: str | None, as_json: bool, **options: A
             raise ConfigError("config", config_file, f"{reason}; give a JSON file.") from None
         draft = parse_config(text)
     else:
-        draft = draft_from(given, TaskLibrary(place))
+        draft = draft_from(given, TaskLibrary(folder))
     draft = with_whole_paths(draft)
-    prepared = partial(prepare, gpu=has_gpu(), bfloat16=has_bfloat16(draft.device), load=TaskSource(place))
+    prepared = partial(prepare, gpu=has_gpu(), bfloat16=has_bfloat16(draft.device), load=TaskSource(folder))
     # Check before opening the store, so that a rejected run leaves nothing behind.
     config, data = prepared(draft)
     now = usual(len(data.classes), len(data.train))
@@ -165,7 +164,7 @@ def fit(config_file: str | None, folder: str | None, as_json: bool, **options: A
         config, data = prepared(apply_settings(draft, {TEMPERATURE: now.temperature, "batch_size": now.batch_size}))
     for note in (*data.notes, *filter(None, [classifier_note(config, scored=bool(data.pairs))])):
         say(note, err=True)
-    engine = _engine(folder)
+    engine = build_engine(Store(folder))
     _follow(engine, engine.submit(config), as_json)
 
 
@@ -191,9 +190,9 @@ def presets(as_json: bool) -> None:
 @click.argument("run")
 @runs_option
 @json_option
-def resume(run: str, folder: str | None, as_json: bool) -> None:
+def resume(run: str, folder: Path, as_json: bool) -> None:
     """Resume a stopped, failed or interrupted run from its checkpoint."""
-    engine = _engine(folder)
+    engine = build_engine(Store(folder))
     run_id = engine.store.find(run)
     engine.resume(run_id)
     _follow(engine, run_id, as_json)
@@ -203,9 +202,9 @@ def resume(run: str, folder: str | None, as_json: bool) -> None:
 @click.argument("run")
 @runs_option
 @json_option
-def stop(run: str, folder: str | None, as_json: bool) -> None:
+def stop(run: str, folder: Path, as_json: bool) -> None:
     """Stop a run after writing a checkpoint, from which it can be resumed."""
-    engine = _engine(folder)
+    engine = build_engine(Store(folder))
     run_id = engine.store.find(run)
     engine.stop(run_id)
     while not (record := engine.store.run(run_id)).status.ended:
@@ -219,9 +218,9 @@ def stop(run: str, folder: str | None, as_json: bool) -> None:
 @cli.command()
 @runs_option
 @json_option
-def runs(folder: str | None, as_json: bool) -> None:
+def runs(folder: Path, as_json: bool) -> None:
     """List the runs, newest first."""
-    store = Store(folder or default_folder())
+    store = Store(folder)
     listed = store.runs()
     for unreadable in store.unreadable_runs():
         say(unreadable.sentence, err=True)
@@ -247,9 +246,9 @@ def runs(folder: str | None, as_json: bool) -> None:
 @click.argument("run")
 @click.option("--off", is_flag=True, help="Let the disk budget delete the weights again.")
 @runs_option
-def keep(run: str, off: bool, folder: str | None) -> None:
+def keep(run: str, off: bool, folder: Path) -> None:
     """Exempt a run's weights from the disk budget SCL_DISK_GB."""
-    store = Store(folder or default_folder())
+    store = Store(folder)
     run_id = store.find(run)
     record = store.run(run_id)
     if record.weights_dropped_at is not None and not off:
@@ -264,9 +263,9 @@ def keep(run: str, off: bool, folder: str | None) -> None:
 @click.argument("runs", metavar="RUN...", nargs=-1)
 @click.option("--orphans", is_flag=True, help="Also delete folders of files that belong to no run, permanently.")
 @runs_option
-def delete(runs: tuple[str, ...], orphans: bool, folder: str | None) -> None:
+def delete(runs: tuple[str, ...], orphans: bool, folder: Path) -> None:
     """Delete runs. The app's page Runs offers to undo this for ten minutes."""
-    store = Store(folder or default_folder())
+    store = Store(folder)
     if not runs and not orphans:
         raise click.UsageError("Give the number or id of at least one run, or --orphans.")
     records = [store.run(store.find(run)) for run in dict.fromkeys(runs)]
@@ -285,9 +284,9 @@ def delete(runs: tuple[str, ...], orphans: bool, folder: str | None) -> None:
 @click.argument("run")
 @click.argument("name")
 @runs_option
-def rename(run: str, name: str, folder: str | None) -> None:
+def rename(run: str, name: str, folder: Path) -> None:
     """Rename a run to NAME; an empty NAME restores the default."""
-    store = Store(folder or default_folder())
+    store = Store(folder)
     run_id = store.find(run)
     store.rename(run_id, name)
     say(f"Run {run_id} is called {store.run(run_id).title}.")
@@ -297,9 +296,9 @@ def rename(run: str, name: str, folder: str | None) -> None:
 @click.argument("run")
 @click.argument("tags", nargs=-1)
 @runs_option
-def tag(run: str, tags: tuple[str, ...], folder: str | None) -> None:
+def tag(run: str, tags: tuple[str, ...], folder: Path) -> None:
     """Replace the tags of a run."""
-    store = Store(folder or default_folder())
+    store = Store(folder)
     run_id = store.find(run)
     store.tag(run_id, tags)
     record = store.run(run_id)
@@ -381,10 +380,6 @@ def _trainable(text: str) -> dict[str, Any]:
     raise ConfigError(
         "trainable", text, "give all, lora, classifier, or last-K with a number of blocks, such as last-2."
     )
-
-
-def _engine(folder: str | None) -> Engine:
-    return build_engine(Store(folder or default_folder()))
 
 
 def _follow(engine: Engine, run_id: str, as_json: bool) -> None:

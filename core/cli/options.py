@@ -18,7 +18,7 @@ from core.config.fields import fields_of
 from core.config.run import with_paths
 from core.errors import ConfigError
 from core.messages import join_list
-from core.store import TaskLibrary
+from core.store import TaskLibrary, default_folder
 from core.tasks import TASKS
 from core.tasks.files.problems import PROBLEMS
 
@@ -31,13 +31,18 @@ COLUMNS = {"text_column": "text", "second_column": "text_b", "label_column": "la
 JSON_VERSION = 1
 
 
+def _runs_folder(context: click.Context, _parameter: click.Parameter, given: str | None) -> Path | None:
+    """Return the folder given after the command, else that before it; only a command needs the default."""
+    found = given or context.find_root().params.get("folder") or (default_folder() if context.parent else None)
+    return found and Path(found)
+
+
 runs_option = click.option(
     "--runs",
     "folder",
     metavar="DIR",
     default=None,
-    # The option after the command takes precedence over the one before it.
-    callback=lambda context, _parameter, given: given or context.find_root().params.get("folder"),
+    callback=_runs_folder,
     help="Folder with the runs, before or after the command. [default: SCL_RUNS, else runs/]",
 )
 json_option = click.option(

@@ -39,7 +39,7 @@ from core.experiments.surface import LEVELS, SIDES, full_runs, summarise, surfac
 from core.experiments.vectors import job as measure_vectors
 from core.experiments.vectors import vectors_request
 from core.messages import ngettext
-from core.store import Experiment, Status, Store, TaskLibrary, default_folder
+from core.store import Experiment, Status, Store, TaskLibrary
 from core.store.sizes import size_text
 from core.workers import build_engine
 from core.workers.run_rows import TaskSource
@@ -71,13 +71,13 @@ output_option = click.option(
 @split_option
 @output_option
 @json_option
-def sweep(file: Path, folder: str | None, **shown: Any) -> None:
+def sweep(file: Path, folder: Path, **shown: Any) -> None:
     """Run the experiment described in a YAML FILE, and follow it to its end.
 
     Running the same file again resumes the experiment; existing runs are not repeated.
     """
     design = _design(file)  # before the store is opened, so that an invalid file leaves nothing behind
-    _run(_open(folder), design, **shown)
+    _run(Experiments(build_engine(Store(folder))), design, **shown)
 
 
 @click.command()
@@ -95,12 +95,16 @@ def sweep(file: Path, folder: str | None, **shown: Any) -> None:
 @split_option
 @output_option
 @json_option
-def protocol(name: str, seeds: int | None, settings: tuple[str, ...], folder: str | None, **shown: Any) -> None:
+def protocol(name: str, seeds: int | None, settings: tuple[str, ...], folder: Path, **shown: Any) -> None:
     """Run a protocol from a paper or the notes, and follow it to its end; `protocols` lists the names."""
     entry = PROTOCOLS.entry(name)
     base = apply_settings(entry.base, dict(parse_setting(setting) for setting in settings))
     given = entry.design(with_whole_paths(base)).model_dump(mode="json")
-    _run(_open(folder), build(Design, given | ({} if seeds is None else {"seeds": seeds})), **shown)
+    _run(
+        Experiments(build_engine(Store(folder))),
+        build(Design, given | ({} if seeds is None else {"seeds": seeds})),
+        **shown,
+    )
 
 
 @click.command()
@@ -119,21 +123,20 @@ def surface(
     size: int,
     seeds: int,
     settings: tuple[str, ...],
-    folder: str | None,
+    folder: Path,
     as_json: bool,
 ) -> None:
     """Train all cells of a grid over two settings at once, for few steps on few rows."""
-    place = Path(folder or default_folder()).expanduser()
-    fields = task_fields(task, TaskLibrary(place))
+    fields = task_fields(task, TaskLibrary(folder))
     draft = with_whole_paths(apply_settings(parse_config({"task": fields}), dict(map(parse_setting, settings))))
     axes = [_axis(given, size, draft) for given in (first, second)]
-    data = TaskSource(place)(draft.task, draft.seed)
+    data = TaskSource(folder)(draft.task, draft.seed)
     design = surface_design(draft, data, axes, range(seeds))
-    found = _open(folder)
+    found = Experiments(build_engine(Store(folder)))
     experiment_id = _carry_out(found, design)
     runs = found.table.runs(experiment_id)
     if full := full_runs(found.engine, design):
-        measure_vectors(vectors_request(experiment_id, full), place, lambda *_: None)
+        measure_vectors(vectors_request(experiment_id, full), folder, lambda *_: None)
     summary = summarise(found.engine.store, design, runs, full)
     if as_json:
         said = {"sentences": [str(one) for one in summary.sentences], "rank_correlations": summary.ranks}
@@ -177,9 +180,9 @@ def experiments() -> None:
 @experiments.command("list")
 @runs_option
 @json_option
-def list_command(folder: str | None, as_json: bool) -> None:
+def list_command(folder: Path, as_json: bool) -> None:
     """List the experiments, newest first."""
-    found = _open(folder)
+    found = Experiments(build_engine(Store(folder)))
     listed = []
     for one in found.table.experiments():
         runs = found.table.runs(one.id)
@@ -202,9 +205,9 @@ def list_command(folder: str | None, as_json: bool) -> None:
 @split_option
 @output_option
 @json_option
-def show(experiment: str, folder: str | None, **shown: Any) -> None:
+def show(experiment: str, folder: Path, **shown: Any) -> None:
     """Show the results of an experiment so far."""
-    found = _open(folder)
+    found = Experiments(build_engine(Store(folder)))
     _show(found, found.table.find(experiment), **shown)
 
 
@@ -212,9 +215,9 @@ def show(experiment: str, folder: str | None, **shown: Any) -> None:
 @click.argument("experiment")
 @runs_option
 @json_option
-def stop(experiment: str, folder: str | None, as_json: bool) -> None:
+def stop(experiment: str, folder: Path, as_json: bool) -> None:
     """Stop an experiment and the runs that it started."""
-    found = _open(folder)
+    found = Experiments(build_engine(Store(folder)))
     experiment_id = found.table.find(experiment)
     count = found.stop(experiment_id)
     title = found.table.experiment(experiment_id).title
@@ -232,9 +235,9 @@ def stop(experiment: str, folder: str | None, as_json: bool) -> None:
 @split_option
 @output_option
 @json_option
-def resume(experiment: str, more_seeds: int, folder: str | None, **shown: Any) -> None:
+def resume(experiment: str, more_seeds: int, folder: Path, **shown: Any) -> None:
     """Resume a stopped experiment, and follow it to its end."""
-    found = _open(folder)
+    found = Experiments(build_engine(Store(folder)))
     experiment_id = found.table.find(experiment)
     if more_seeds:
         found.add_seeds(experiment_id, more_seeds)
@@ -247,16 +250,12 @@ def resume(experiment: str, more_seeds: int, folder: str | None, **shown: Any) -
 @click.argument("experiment")
 @click.argument("name")
 @runs_option
-def rename(experiment: str, name: str, folder: str | None) -> None:
+def rename(experiment: str, name: str, folder: Path) -> None:
     """Rename an experiment to NAME; an empty NAME restores the default."""
-    found = _open(folder)
+    found = Experiments(build_engine(Store(folder)))
     experiment_id = found.table.find(experiment)
     found.table.rename(experiment_id, name)
     say(f"Experiment {experiment_id} is called {found.table.experiment(experiment_id).title}.")
-
-
-def _open(folder: str | None) -> Experiments:
-    return Experiments(build_engine(Store(folder or default_folder())))
 
 
 def _design(file: Path) -> Design:

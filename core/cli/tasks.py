@@ -24,7 +24,7 @@ from core.cli.options import (
 from core.config import ReadingConfig
 from core.config.fields import build
 from core.messages import Text, ngettext
-from core.store import LibraryTask, TaskLibrary, default_folder
+from core.store import LibraryTask, TaskLibrary
 from core.tasks import TASKS
 from core.tasks.files.problems import PROBLEMS
 from core.tasks.hub.registry import HUB_SETS, HubRequest, request_of
@@ -41,9 +41,9 @@ def tasks() -> None:
 @tasks.command("list")
 @runs_option
 @json_option
-def list_tasks(folder: str | None, as_json: bool) -> None:
+def list_tasks(folder: Path, as_json: bool) -> None:
     """List the bundled tasks and your own."""
-    library = _library(folder)
+    library = TaskLibrary(folder)
     own = library.tasks()
     if as_json:
         print_json({"bundled": list(TASKS), "own": [asdict(task) for task in own]})
@@ -71,7 +71,7 @@ def add(
     test: str | None,
     name: str | None,
     drop: tuple[str, ...],
-    folder: str | None,
+    folder: Path,
     as_json: bool,
     **given: str | bool | None,
 ) -> None:
@@ -92,7 +92,7 @@ def add(
     if rows.kind == "classes":
         for note in split_rows(rows, name).notes:
             say(note, err=True)
-    library = _library(folder)
+    library = TaskLibrary(folder)
     was_here = library.find_rows(rows) is not None
     _say(library.add(rows, name=name, source=together.source), as_json, was_here=was_here)
 
@@ -109,7 +109,7 @@ def add(
 @click.option("--name", help="A name for the task. [default: the data set's]")
 @runs_option
 @json_option
-def fetch(data_set: str, name: str | None, folder: str | None, as_json: bool, **given: str | int | None) -> None:
+def fetch(data_set: str, name: str | None, folder: Path, as_json: bool, **given: str | int | None) -> None:
     """Download a data set from the Hugging Face Hub: a known data set by its name, or any by its repository.
 
     \b
@@ -131,7 +131,7 @@ def fetch(data_set: str, name: str | None, folder: str | None, as_json: bool, **
             bar.set_description(str(message), refresh=False)
             bar.update(done - bar.n)
 
-        task, fetched, was_here = fetch_into(_library(folder), request, progress=progress)
+        task, fetched, was_here = fetch_into(TaskLibrary(folder), request, progress=progress)
     if fetched.note:
         say(f"{fetched.note[0].upper()}{fetched.note[1:]}.", err=True)
     _say(task, as_json, was_here=was_here)
@@ -145,25 +145,21 @@ fetch.help += ", ".join(HUB_SETS)
 @click.argument("task")
 @click.argument("name")
 @runs_option
-def rename(task: str, name: str, folder: str | None) -> None:
+def rename(task: str, name: str, folder: Path) -> None:
     """Rename one of your tasks."""
-    library = _library(folder)
+    library = TaskLibrary(folder)
     say(f"It is now called {library.rename(library.find(task).id, name).name}.")
 
 
 @tasks.command()
 @click.argument("task")
 @runs_option
-def delete(task: str, folder: str | None) -> None:
+def delete(task: str, folder: Path) -> None:
     """Delete one of your tasks; runs that used it keep their rows."""
-    library = _library(folder)
+    library = TaskLibrary(folder)
     found = library.find(task)
     library.delete(found.id)
     say(f"Deleted {found.name}.")
-
-
-def _library(folder: str | None) -> TaskLibrary:
-    return TaskLibrary(folder or default_folder())
 
 
 def _say(task: LibraryTask, as_json: bool, *, was_here: bool = False) -> None:

@@ -16,10 +16,8 @@ from core.experiments.protocols.registry import PROTOCOLS
 from core.store import ExperimentTable, Store, TaskLibrary
 from core.workers import LocalEngine
 from tests.cases import each
-from tests.core.cli.test_main import run
 from tests.core.experiments.instant import InstantEngine, ScoredEngine, right
 
-__all__ = ["run"]
 Run = Callable[..., tuple[int, str, str]]
 
 
