@@ -32,7 +32,6 @@ def lab() -> Iterator[LabProcess]:
 
 
 def pid(lab: LabProcess) -> int:
-    assert lab._process is not None
     return lab._process.pid
 
 
@@ -85,8 +84,6 @@ def test_it_answers_in_the_language_of_who_asks(code: str, lab: LabProcess, monk
 def test_another_process_is_begun_after_one_was_killed(lab: LabProcess) -> None:
     lab.ask(QUESTION)
     before, process = pid(lab), lab._process
-    assert process is not None
-    assert process.stdin is not None
     psutil.Process(before).kill()
     process.wait()
     assert json.loads(lab.ask(QUESTION)) == json.loads(answer(QUESTION))
@@ -110,7 +107,6 @@ def test_it_ends_when_nobody_has_asked_for_long() -> None:
     with subprocess.Popen(
         [sys.executable, "-c", code], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
-        assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
         assert process.wait(timeout=60) == 0
 
@@ -152,7 +148,6 @@ def test_it_ends_with_whoever_asks_it() -> None:
         "print(lab._process.pid, flush=True); time.sleep(60)"
     )
     with subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, text=True) as server:
-        assert server.stdout is not None
         child = psutil.Process(int(server.stdout.readline()))
         assert child.is_running()
         server.kill()

@@ -94,7 +94,6 @@ def test_the_lesson_on_positives_says_of_its_points_what_acts_on_them() -> None:
     ]
     stage = Stage.model_validate({"layout": address["start"], "classes": address["classes"]})
     setting = read_setting(address["a"])
-    assert setting is not None
 
     def acting(anchor: int, steps: int) -> tuple[int, int]:
         moment = play(stage, setting, first_vectors(stage, setting), steps, anchor).moments[-1]

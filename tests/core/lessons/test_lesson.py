@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -127,14 +126,6 @@ def test_there_are_at_least_eight_in_one_order() -> None:
     places = [lesson.place for lesson in lessons().values()]
     assert places == sorted(set(places))
     assert {path.stem for path in FOLDER.glob("*.md")} == set(lessons())
-
-
-@pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
-    """Yield a store that opens each run or experiment of the lessons once."""
-    opened = Store(tmp_path_factory.mktemp("lessons") / "runs")
-    yield opened
-    opened.close()
 
 
 @pytest.mark.parametrize("lesson", lessons().values(), ids=lambda lesson: lesson.name)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -22,16 +21,17 @@ from core.store import ExperimentTable, Store
 from tests.cases import each
 
 
-@pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
-    """Yield a store that opens runs and experiments once. The tests only read them."""
-    opened = Store(tmp_path_factory.mktemp("numbers") / "runs")
-    yield opened
-    opened.close()
-
-
 def of(store: Store, **fields: object) -> float | str | None:
     return value_of(store, build(Number, fields))
+
+
+def normalised(store: Store, run: str, step: int, rows: list[int] | None = None) -> tuple[np.ndarray, list[int]]:
+    """Return the normalised vectors of a frame and their labels: of some rows, or of the validation texts."""
+    run_id = run_id_of(store, run)
+    probe = store.run(run_id).probe
+    rows = list(range(probe.held_out)) if rows is None else rows
+    z = store.embeddings(run_id, step)[rows].astype(np.float64)
+    return z / np.linalg.norm(z, axis=1, keepdims=True), [probe.labels[row] for row in rows]
 
 
 def test_a_step_is_read_where_it_is_asked_for(store: Store) -> None:
@@ -51,31 +51,17 @@ def test_a_score_is_that_of_its_split(store: Store) -> None:
 
 
 def test_alignment_is_the_mean_over_pairs_of_one_class(store: Store) -> None:
-    run_id = run_id_of(store, "ce")
-    probe = store.run(run_id).probe
-    assert probe is not None
-    held_out = probe.held_out
-    z = store.embeddings(run_id, 120)[:held_out].astype(np.float64)
-    z /= np.linalg.norm(z, axis=1, keepdims=True)
-    pairs = [
-        float(((z[i] - z[j]) ** 2).sum())
-        for i in range(held_out)
-        for j in range(i)
-        if probe.labels[i] == probe.labels[j]
-    ]
+    z, labels = normalised(store, "ce", 120)
+    pairs = [((z[i] - z[j]) ** 2).sum() for i in range(len(z)) for j in range(i) if labels[i] == labels[j]]
     assert of(store, run="ce", vectors="alignment") == pytest.approx(np.mean(pairs))
 
 
 @pytest.mark.parametrize(("at", "tau"), [("first", 0.3), ("last", 0.3), ("last", 0.05)])
 def test_the_loss_of_the_force_view_is_that_of_its_batch(store: Store, at: str, tau: float) -> None:
     """Compute it pair by pair, over the batch that Forces draws first."""
-    run_id = run_id_of(store, "ce-scl")
-    probe, frames = store.run(run_id).probe, store.frame_steps(run_id)
-    assert probe is not None
-    rows = batch_rows(len(probe.ids), 16)
-    z = store.embeddings(run_id, frames[0 if at == "first" else -1])[rows].astype(np.float64)
-    z /= np.linalg.norm(z, axis=1, keepdims=True)
-    labels = [probe.labels[row] for row in rows]
+    run = store.run(run_id_of(store, "ce-scl"))
+    rows = batch_rows(len(run.probe.ids), 16)
+    z, labels = normalised(store, "ce-scl", 0 if at == "first" else run.last_step, rows)
     outside, inside = [], []
     for i in range(len(rows)):
         exps = {j: math.exp(float(z[i] @ z[j]) / tau) for j in range(len(rows)) if j != i}
@@ -89,13 +75,9 @@ def test_the_loss_of_the_force_view_is_that_of_its_batch(store: Store, at: str, 
 
 def test_at_the_mean_positive_both_variants_are_the_loss_of_that_mean(store: Store) -> None:
     """Give every positive of an anchor the same vector, their mean: the two averages are then of equal numbers."""
-    run_id = run_id_of(store, "ce-scl")
-    probe = store.run(run_id).probe
-    assert probe is not None
+    probe = store.run(run_id_of(store, "ce-scl")).probe
     rows = batch_rows(len(probe.ids), 16)
-    z = store.embeddings(run_id, 0)[rows].astype(np.float64)
-    z /= np.linalg.norm(z, axis=1, keepdims=True)
-    labels = np.array([probe.labels[row] for row in rows])
+    z, labels = normalised(store, "ce-scl", 0, rows)
     losses = []
     for i in range(len(rows)):
         positives = [j for j in range(len(rows)) if j != i and labels[j] == labels[i]]
@@ -125,12 +107,10 @@ def test_the_loss_of_the_lab_is_that_of_its_first_points(store: Store) -> None:
 def test_attention_to_a_word_is_that_of_its_tokens_in_the_last_block(store: Store) -> None:
     run_id = run_id_of(store, "ce-scl")
     probe, tokens = store.run(run_id).probe, store.tokens(run_id)
-    assert probe is not None
     place = [probe.ids[row] for row in tokens.rows].index(8)
     begin, text = sum(one.length for one in tokens.texts[:place]), tokens.texts[place]
     for at, step in (("first", 0), ("last", store.frame_steps(run_id)[-1])):
         attention = store.attention(run_id, step)
-        assert attention is not None
         of_cls = attention[-1, :, begin : begin + text.length].astype(float).mean(0)
         for word in ("boat", "apart", "movie"):
             spots = [spot for one in text.words if text.surface(one) == word for spot in one.places]
@@ -148,7 +128,6 @@ def test_words_enter_and_leave_what_attention_selects(store: Store) -> None:
     changes = Counter[str]()
     for step, sign in ((frames[0], -1), (frames[-1], 1)):
         attention = store.attention(run_id, step)
-        assert attention is not None
         begin = 0
         for text in texts:
             of_cls = attention[-1, :, begin : begin + text.length].astype(float).mean(0)
