@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field
 
 from core.artifacts.frame_loss import batch_rows, shown_contrast
@@ -180,16 +181,11 @@ def _of_lab(setting: Setting, quantity: str) -> float:
 
 
 def _of_word(store: Store, run_id: str, step: int, number: Number) -> float | None:
-    """Return the attention of [CLS] to a word of an example, averaged over heads; None if the word does not occur."""
+    """Return the attention of [CLS] to a word of an example; None if the word does not occur."""
     probe, tokens = store.run(run_id).probe, store.tokens(run_id)
-    attention = store.frame(run_id, step).attention
     assert probe is not None
-    assert attention is not None
-    texts = {probe.ids[row]: place for place, row in enumerate(tokens.rows)}
-    place = texts[number.example]
-    text = tokens.texts[place]
-    of_text = split_attention(attention, [one.length for one in tokens.texts])[place]
-    weights = word_attention(of_text, [word.places for word in text.words], layer=len(of_text)).words
+    place = [probe.ids[row] for row in tokens.rows].index(number.example)
+    text, weights = tokens.texts[place], _word_weights(store, run_id, step)[place]
     named = [
         float(weight) for word, weight in zip(text.words, weights, strict=True) if text.surface(word) == number.word
     ]
@@ -197,21 +193,21 @@ def _of_word(store: Store, run_id: str, step: int, number: Number) -> float | No
 
 
 def _of_selection(store: Store, run_id: str, steps: tuple[int, int], number: Number) -> float:
-    texts = store.tokens(run_id).texts
-    words = [[text.surface(word) for word in text.words] for text in texts]
+    words = [[text.surface(word) for word in text.words] for text in store.tokens(run_id).texts]
     chosen = []
     for step in steps:
-        attention = store.attention(run_id, step)
-        assert attention is not None
-        rows = split_attention(attention, [text.length for text in texts])
-        weights = (
-            word_attention(row, [word.places for word in text.words], layer=len(row)).words
-            for row, text in zip(rows, texts, strict=True)
-        )
-        of_texts = zip(weights, words, strict=True)
+        of_texts = zip(_word_weights(store, run_id, step), words, strict=True)
         chosen.append([top_words(of_text, number.k, punctuation(read)).words for of_text, read in of_texts])
     changes = {one.word: one.change for one in selection_changes(words, *chosen, at_least=1)}
     return float(changes.get(str(number.entered), 0))
+
+
+def _word_weights(store: Store, run_id: str, step: int) -> list[NDArray[np.floating]]:
+    """Return the attention of [CLS] to the words of each text in the last block, averaged over heads."""
+    texts, attention = store.tokens(run_id).texts, store.attention(run_id, step)
+    assert attention is not None
+    rows = zip(texts, split_attention(attention, [text.length for text in texts]), strict=True)
+    return [word_attention(row, [word.places for word in text.words], layer=len(row)).words for text, row in rows]
 
 
 @in_language(ENGLISH)

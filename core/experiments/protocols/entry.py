@@ -46,10 +46,10 @@ class Protocol:
         sources: runs that levels start from.
         differs: differences between this setting and the published one.
         measure, split: the score that the table shows by default.
+        place: position in the list; protocols of the same place are in the order of their files.
     """
 
     name: str
-    place: int
     label: str
     question: str
     source: str
@@ -62,6 +62,7 @@ class Protocol:
     differs: str = ""
     measure: str = "accuracy"
     split: str = "test"
+    place: int = 0
 
     @property
     def base(self) -> RunConfig:

@@ -46,7 +46,6 @@ def _scl(weight: float, temperature: float) -> dict[str, Any]:
 ENTRIES = (
     Protocol(
         "few-shot",
-        0,
         N_("Few-shot"),
         N_("Does a contrastive loss help most when labels are few?"),
         GUNEL,
@@ -67,8 +66,20 @@ ENTRIES = (
         ),
     ),
     Protocol(
+        "label-noise",
+        N_("Label noise"),
+        N_("Does a contrastive loss make training more robust to wrong labels?"),
+        N_("Gunel et al. 2021, arXiv:2011.01403, who add noisy texts instead of wrong labels"),
+        lambda _: (setting_axis("task.label_noise", 0.0, 0.2, 0.4), objectives("ce", "ce-scl")),
+        settings={"task.id": "film_reviews", "steps": 90},
+        baseline={"Objective": "CE"},
+        differs=N_(
+            "The paper creates noise with back-translations. Here a fraction ρ of each class's training rows gets "
+            "another label; validation and test labels are unchanged."
+        ),
+    ),
+    Protocol(
         "back-translation",
-        2,
         N_("Back-translation noise"),
         N_("Does a contrastive loss make training more robust to noisy back-translations among the training texts?"),
         GUNEL,
@@ -88,7 +99,6 @@ ENTRIES = (
     ),
     Protocol(
         "paraphrase-noise",
-        2,
         N_("Paraphrase noise"),
         N_("Does a contrastive loss make training more robust to weak or strong paraphrases among the training texts?"),
         GUNEL,
@@ -107,22 +117,7 @@ ENTRIES = (
         ),
     ),
     Protocol(
-        "label-noise",
-        1,
-        N_("Label noise"),
-        N_("Does a contrastive loss make training more robust to wrong labels?"),
-        N_("Gunel et al. 2021, arXiv:2011.01403, who add noisy texts instead of wrong labels"),
-        lambda _: (setting_axis("task.label_noise", 0.0, 0.2, 0.4), objectives("ce", "ce-scl")),
-        settings={"task.id": "film_reviews", "steps": 90},
-        baseline={"Objective": "CE"},
-        differs=N_(
-            "The paper creates noise with back-translations. Here a fraction ρ of each class's training rows gets "
-            "another label; validation and test labels are unchanged."
-        ),
-    ),
-    Protocol(
         "text-noise",
-        2,
         N_("Text noise"),
         N_("Does a contrastive loss make training more robust to changed words?"),
         N_("Gunel et al. 2021, arXiv:2011.01403; the changes are those of EDA, Wei & Zou 2019, arXiv:1901.11196"),
@@ -136,7 +131,6 @@ ENTRIES = (
     ),
     Protocol(
         "transfer",
-        3,
         N_("Transfer"),
         N_("Does an encoder fine-tuned with a contrastive loss transfer better to a related task?"),
         GUNEL,
@@ -169,7 +163,6 @@ ENTRIES = (
     ),
     Protocol(
         "stability",
-        4,
         N_("Stability"),
         N_(
             "Does a contrastive loss make results less sensitive to seed and settings, and do more steps or "
@@ -203,7 +196,6 @@ ENTRIES = (
     ),
     Protocol(
         "tuning",
-        4,
         N_("Tuned on validation rows"),
         N_("Does a contrastive loss help if λ and τ are chosen on validation rows?"),
         GUNEL,
@@ -217,7 +209,6 @@ ENTRIES = (
     ),
     Protocol(
         "full-data",
-        4,
         N_("All rows"),
         N_("Does a contrastive loss help when all training rows are used?"),
         GUNEL,
@@ -231,7 +222,6 @@ ENTRIES = (
     ),
     Protocol(
         "positives",
-        4,
         N_("Positives at a fixed batch size"),
         N_("With three classes instead of two, an anchor has fewer positives. Does a contrastive loss help less?"),
         N_("a Korean review of Gunel et al. 2021, on why MNLI does not gain"),
@@ -245,7 +235,6 @@ ENTRIES = (
     ),
     Protocol(
         "batch-size",
-        4,
         N_("Batch size"),
         N_("How large must a batch be for its anchors to have positives, and does R-Drop need large batches too?"),
         f"{GUNEL}; Liang et al. 2021, arXiv:2106.14448",

@@ -10,7 +10,6 @@ from core.messages import N_
 ENTRIES = (
     Protocol(
         "similarity",
-        18,
         N_("Similarity scores"),
         N_("How much does a contrastive loss improve the rank correlation of cosines with human similarity scores?"),
         N_(
@@ -44,5 +43,6 @@ ENTRIES = (
             "scored pairs, and choose it."
         ),
         measure=SPEARMAN,
+        place=1,
     ),
 )

@@ -77,7 +77,6 @@ def _scl(label: str, *views: str) -> Level:
 ENTRIES = (
     Protocol(
         "rdrop-stages",
-        5,
         N_("R-Drop, one or two stages"),
         N_(
             "One-stage R-Drop runs only the classifier twice; two-stage R-Drop runs the encoder twice as well. "
@@ -109,7 +108,6 @@ ENTRIES = (
     ),
     Protocol(
         "views",
-        6,
         N_("Views"),
         N_("Do more views of each text help a contrastive loss?"),
         NOTES,
@@ -144,7 +142,6 @@ ENTRIES = (
     ),
     Protocol(
         "tokens",
-        7,
         N_("Tokens: k × α"),
         N_(
             "Is a contrastive loss with weight α on the k tokens with the highest [CLS] attention better than "
@@ -165,7 +162,6 @@ ENTRIES = (
     ),
     Protocol(
         "clusters",
-        7,
         N_("Clusters of tokens"),
         N_(
             "Does it help to cluster the tokens with the highest [CLS] attention, and to contrast the cluster "
@@ -191,7 +187,6 @@ ENTRIES = (
     ),
     Protocol(
         "layers",
-        8,
         N_("Layers × level"),
         N_(
             "Does a contrastive loss at several layers help? Which layers matter, and is it better on tokens or on "
@@ -226,7 +221,6 @@ ENTRIES = (
     ),
     Protocol(
         "representation",
-        9,
         N_("Representations"),
         N_("Which objective gives the best-separated vectors?"),
         NOTES,
@@ -257,7 +251,6 @@ ENTRIES = (
     ),
     Protocol(
         "dropout-contrast",
-        10,
         N_("Dropout contrast"),
         N_(
             "Does contrast between two dropout passes help supervised training, and does it matter where it is applied?"
@@ -301,7 +294,6 @@ ENTRIES = (
     ),
     Protocol(
         "long-tail",
-        11,
         N_("Long tail"),
         N_(
             "DSCL weights the views of the same text by α and other texts of its class by 1 − α. Does that help "

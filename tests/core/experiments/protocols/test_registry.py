@@ -142,7 +142,6 @@ def test_a_protocol_keeps_what_people_chose() -> None:
 def test_a_protocol_from_outside_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     own = Protocol(
         "own",
-        99,
         "Own",
         "Does it help?",
         "a test",
