@@ -17,7 +17,7 @@ import sys
 import time
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from benchmarks.measure import own_folders
 from core.advice.prepare import prepare
@@ -41,22 +41,6 @@ TEST_ROWS, TOKENS = 300, 64
 NB = re.compile(r"^(0?\.\d+|1\.0+)\s*/\s*(0?\.\d+|1\.0+)$")
 
 
-class Outcome(NamedTuple):
-    name: str
-    columns: str
-    rows: int
-    classes: int
-    read_s: float
-    majority: float
-    floor: float | None
-    accuracy: float | None
-    problem: str = ""
-
-    @property
-    def must_learn(self) -> bool:
-        return self.floor is not None and self.floor >= self.majority + FLOOR_MARGIN - 1e-9
-
-
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, nargs="?", default=ASSETS, help="[default: the bundled tasks]")
@@ -70,9 +54,9 @@ def main(arguments: list[str]) -> int:
     failed = 0
     for name in names:
         with own_folders() as runs:
-            found, wrong = measured(given.folder / name, floors.get(name), given.steps, TaskLibrary(runs))
+            cells, wrong = measured(given.folder / name, floors.get(name), given.steps, TaskLibrary(runs))
         failed += wrong
-        print(row(found), flush=True)
+        print(f"| {' | '.join([name, *cells])} |", flush=True)
     print(f"\n{len(names)} sets, {failed} of them failed; {given.steps} steps each.")
     return min(failed, 1)
 
@@ -84,9 +68,10 @@ def published_floors(path: Path) -> dict[str, float]:
     return {line[0]: float(match[1]) for line in cells for cell in line if (match := NB.match(cell))}
 
 
-def measured(folder: Path, floor: float | None, steps: int, library: TaskLibrary) -> tuple[Outcome, bool]:
-    """Measure one set. Returns: the outcome, and True if the set failed."""
+def measured(folder: Path, floor: float | None, steps: int, library: TaskLibrary) -> tuple[list[str], bool]:
+    """Measure one set. Returns: the cells of its row after its name, and True if the set failed."""
     paths = [folder / name for name in ("train.csv", "test.csv") if (folder / name).is_file()]
+    floor_text = "" if floor is None else f"{floor:.2f}"
     began = time.perf_counter()
     try:
         together = read_files(paths, ReadingConfig())
@@ -95,9 +80,9 @@ def measured(folder: Path, floor: float | None, steps: int, library: TaskLibrary
         columns = ", ".join(filter(None, (mapping.text, mapping.text_b, mapping.label)))
         rows = join_rows(usable_rows(together, ()), [path.name for path in paths])
         task = library.add(rows, name=folder.name, source=folder.name)
-        base = Outcome(folder.name, columns, len(rows), len(task.classes), read_s, 0.0, floor, None)
+        known = [columns, f"{len(rows):,}", str(len(task.classes) or ""), f"{read_s:.2f} s"]
         if rows.kind == "similarity":
-            return base._replace(problem="scores: kept, not trained on"), False
+            return [*known, "", floor_text, "scores: kept, not trained on"], False
         draft: dict[str, Any] = {
             "encoder": {"id": BUNDLED, "pooling": "mean", "max_length": TOKENS},
             "phases": [{"steps": steps, "optimiser": {"learning_rate": 1e-4, "classifier_learning_rate": 5e-3}}],
@@ -109,13 +94,13 @@ def measured(folder: Path, floor: float | None, steps: int, library: TaskLibrary
         config, data = prepare(parse_config(draft), gpu=has_gpu(), bfloat16=has_bfloat16("auto"), load=load)
         scores = [e for e in train(config, data) if isinstance(e, Evaluation) and e.split == "test"]
     except PlaygroundError as error:
-        return Outcome(folder.name, "", 0, 0, 0.0, 0.0, floor, None, str(error)), True
+        return ["", "0", "", "0.00 s", "", floor_text, str(error)], True
     commonest = max(set(data.train.labels), key=data.train.labels.count)
-    found = base._replace(
-        majority=data.test.labels.count(commonest) / len(data.test), accuracy=scores[-1].values["accuracy"]
-    )
-    english = language_of(data.train.texts) == "latin"
-    return found, bool(english and found.must_learn and (found.accuracy or 0.0) <= found.majority)
+    majority = data.test.labels.count(commonest) / len(data.test)
+    accuracy = scores[-1].values["accuracy"]
+    must_learn = floor is not None and floor >= majority + FLOOR_MARGIN - 1e-9
+    failed = language_of(data.train.texts) == "latin" and must_learn and accuracy <= majority
+    return [*known, f"{majority:.3f}", floor_text, f"{accuracy:.3f}"], failed
 
 
 def with_fewer_tests(rows: Rows) -> Rows:
@@ -126,16 +111,6 @@ def with_fewer_tests(rows: Rows) -> Rows:
     order = stratified_order([number[rows.labels[i]] for i in tests], 0)[:TEST_ROWS]
     kept = {tests[place] for place in order}
     return rows.take([i for i, split in enumerate(splits) if split != "test" or i in kept])
-
-
-def row(found: Outcome) -> str:
-    after = found.problem if found.accuracy is None else f"{found.accuracy:.3f}"
-    floor = "" if found.floor is None else f"{found.floor:.2f}"
-    majority = f"{found.majority:.3f}" if found.accuracy is not None else ""
-    return (
-        f"| {found.name} | {found.columns} | {found.rows:,} | {found.classes or ''} | {found.read_s:.2f} s | "
-        f"{majority} | {floor} | {after} |"
-    )
 
 
 if __name__ == "__main__":

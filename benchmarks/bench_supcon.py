@@ -25,7 +25,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from benchmarks.measure import ROOT, in_turn, need, options, ratios, repeated, report
+from benchmarks.measure import ROOT, in_turn, need, options, ratios, repeated, report, take_turns
 from core.losses import supcon_loss
 
 WIDTH, VIEWS, CLASSES, TEMPERATURE = 384, 2, 4, 0.07
@@ -116,27 +116,6 @@ def _status_kib(field: str) -> int:
     return next(int(line.split()[1]) for line in STATUS.read_text().splitlines() if line.startswith(field))
 
 
-def compare_times(vectors: int, repeats: int) -> str:
-    """Print the ratio of the times. Returns: the faster peer."""
-    found = repeated(repeats, partial(timed, vectors), 1, title="{}, ms")
-    faster = min(("pytorch-metric-learning", "dense"), key=lambda side: median(found[side]))
-    times = ratios(found, "ours", faster)
-    report("ratio", f"time at {vectors:,} vectors, ours / {faster}", times, TIME_TARGETS.get(vectors, "–"))
-    return faster
-
-
-def compare_memory(vectors: int, peer: str, repeats: int) -> None:
-    found = repeated(
-        repeats,
-        lambda _: {side: peak_mib(side, vectors) for side in ("ours", peer)},
-        1,
-        warm_up=False,
-        title="{}, MiB",
-    )
-    peaks = ratios(found, "ours", peer)
-    report("ratio", f"peak memory at {vectors:,} vectors, ours / {peer}", peaks, MEMORY_TARGETS.get(vectors, "–"))
-
-
 def main() -> None:
     need("pytorch_metric_learning")
     given = options(__doc__, repeats=7, peaks=3)
@@ -145,11 +124,19 @@ def main() -> None:
         flush=True,
     )
     for vectors in SIZES:
-        faster = compare_times(vectors, given.repeats)
-        if STATUS.is_file():
-            compare_memory(vectors, faster, given.peaks)
-        else:
+        found = repeated(given.repeats, partial(timed, vectors), 1, title="{}, ms")
+        faster = min(("pytorch-metric-learning", "dense"), key=lambda side: median(found[side]))
+        times = ratios(found, "ours", faster)
+        report("ratio", f"time at {vectors:,} vectors, ours / {faster}", times, TIME_TARGETS.get(vectors, "–"))
+        if not STATUS.is_file():
             print("peak memory is measured on Linux only", flush=True)
+            continue
+        peaks = {side: partial(peak_mib, side, vectors) for side in ("ours", faster)}
+        found = repeated(given.peaks, partial(take_turns, sides=peaks), 1, warm_up=False, title="{}, MiB")
+        memory = ratios(found, "ours", faster)
+        report(
+            "ratio", f"peak memory at {vectors:,} vectors, ours / {faster}", memory, MEMORY_TARGETS.get(vectors, "–")
+        )
 
 
 if __name__ == "__main__":
