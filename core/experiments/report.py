@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import platform
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib.metadata import version
 from pathlib import Path
 
@@ -90,32 +90,29 @@ def report_html(experiment: Experiment, results: Results, config: RunConfig | No
     )
 
 
-def summary(results: Results) -> list[str]:
-    """Return the results as sentences, including comparisons that show no difference."""
+def summary(results: Results) -> Iterator[str]:
+    """Yield the results as sentences, including comparisons that show no difference."""
     finished = sum(run.status == Status.FINISHED for cell in results.cells for run in cell.runs)
     runs = ngettext("{count} run", "{count} runs", results.design.runs)
-    words = [_("{finished} of {runs} have finished.", finished=f"{finished:,}", runs=runs)]
+    yield _("{finished} of {runs} have finished.", finished=f"{finished:,}", runs=runs)
     compared = [(cell.title, cell.comparison) for cell in results.cells if cell.comparison is not None]
     shown = [(title, one) for title, one in compared if one.verdict != "no difference shown"]
     if compared and not shown and results.over_seeds:
         number = ngettext("{count} comparison", "{count} comparisons", len(compared))
-        words.append(_("{comparisons}: no difference is significant at the 5% level (Holm).", comparisons=number))
+        yield _("{comparisons}: no difference is significant at the 5% level (Holm).", comparisons=number)
     for title, one in shown:
         against = results.cells[one.baseline].title
         if one.verdict == "higher":
-            words.append(_("{cell} is higher than {baseline}.", cell=title, baseline=against))
+            yield _("{cell} is higher than {baseline}.", cell=title, baseline=against)
         else:
-            words.append(_("{cell} is lower than {baseline}.", cell=title, baseline=against))
+            yield _("{cell} is lower than {baseline}.", cell=title, baseline=against)
     rest = len(compared) - len(shown)
     if shown and rest:
-        words.append(
-            ngettext(
-                "The other {count} comparison is not significant.",
-                "The other {count} comparisons are not significant.",
-                rest,
-            )
+        yield ngettext(
+            "The other {count} comparison is not significant.",
+            "The other {count} comparisons are not significant.",
+            rest,
         )
-    return words
 
 
 def chart(results: Results) -> str:

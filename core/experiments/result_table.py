@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from statistics import fmean
 from typing import Literal
 
@@ -140,9 +140,8 @@ def _decimals(results: Results) -> int:
     return 1 if results.measure.name in COSTS else 3
 
 
-def findings(results: Results) -> list[str]:
-    """Return sentences on the reference scores, the cells whose means are worse, and the main effects."""
-    found = []
+def findings(results: Results) -> Iterator[str]:
+    """Yield sentences on the reference scores, the cells whose means are worse, and the main effects."""
     references = [cell.reference for cell in results.cells]
     over_seeds = any(cell.seeds > 1 for cell in results.cells)
     probe, majority = (
@@ -150,23 +149,21 @@ def findings(results: Results) -> list[str]:
         for values in ([one.probe for one in references], [one.majority for one in references])
     )
     if probe and results.measure.name == SPEARMAN:
-        found.append(_("{score} of the untrained encoder: {value}.", score=score_name(results), value=probe))
+        yield _("{score} of the untrained encoder: {value}.", score=score_name(results), value=probe)
     elif probe:
         said = {"score": score_name(results), "value": probe}
-        found.append(
+        yield (
             _("{score} of the linear probe of the untrained encoder, mean over seeds: {value}.", **said)
             if over_seeds
             else _("{score} of the linear probe of the untrained encoder: {value}.", **said)
         )
     if majority:
-        found.append(_("{score} of the majority class: {value}.", score=score_name(results), value=majority))
+        yield _("{score} of the majority class: {value}.", score=score_name(results), value=majority)
     worse = [cell for cell in results.cells if results.is_worse_than_probe(cell)]
     if worse and results.measure.name == SPEARMAN:
-        found.append(
-            _(
-                "Cells whose mean is below the untrained encoder: {cells}.",
-                cells=join_list(cell.title for cell in worse),
-            )
+        yield _(
+            "Cells whose mean is below the untrained encoder: {cells}.",
+            cells=join_list(cell.title for cell in worse),
         )
     elif worse:
         named = clauses(
@@ -180,15 +177,16 @@ def findings(results: Results) -> list[str]:
         )
         cells = named if len(worse) <= MOST_NAMED else f"{len(worse):,}/{len(results.cells):,}"
         # The sentence speaks of means only, because no test compares a cell with the probe.
-        found.append(
+        yield (
             _("Cells whose mean is above the probe before training: {cells}.", cells=cells)
             if results.measure.better == "lower"
             else _("Cells whose mean is below the probe before training: {cells}.", cells=cells)
         )
     # With one axis and one seed, a mean is the score of a cell.
     effects = results.main_effects if results.over_seeds or len(results.design.axes) > 1 else []
-    found += [_main_effect(results, effect) for effect in effects]
-    return [*found, _tuned_text(results, results.tuned)] if results.tuned else found
+    yield from (_main_effect(results, effect) for effect in effects)
+    if results.tuned:
+        yield _tuned_text(results, results.tuned)
 
 
 def _tuned_text(results: Results, tuned: Tuned) -> str:
@@ -313,34 +311,29 @@ def needed_text(comparison: Comparison) -> str:
     return "> 1,000" if comparison.seeds_needed is None else f"{comparison.seeds_needed:,}"
 
 
-def cautions(results: Results) -> list[str]:
-    """Return warnings, one sentence each, about too few seeds, early stopping and missing runs."""
-    found = []
+def cautions(results: Results) -> Iterator[str]:
+    """Yield warnings, one sentence each, about too few seeds, early stopping and missing runs."""
     comparisons = results.comparisons
     if comparisons:
         count = len(comparisons)
         seeds = min(one.difference.seeds for one in comparisons)
         least = min(1.0, count * min(one.difference.least_p for one in comparisons))
         if not results.over_seeds:
-            found.append(
-                _(
-                    "With one seed, a difference may be chance. A significance test needs at least {needed} seeds.",
-                    needed=fewest_seeds(LEVEL / count),
-                )
+            yield _(
+                "With one seed, a difference may be chance. A significance test needs at least {needed} seeds.",
+                needed=fewest_seeds(LEVEL / count),
             )
         elif least > LEVEL:
-            found.append(
-                _(
-                    "With {seeds} and {comparisons}, p cannot fall below {least}, so no difference can be "
-                    "significant. Significance needs at least {needed} seeds.",
-                    seeds=ngettext("{count} seed", "{count} seeds", seeds),
-                    comparisons=ngettext("{count} comparison", "{count} comparisons", count),
-                    least=f"{least:.3g}",
-                    needed=fewest_seeds(LEVEL / count),
-                )
+            yield _(
+                "With {seeds} and {comparisons}, p cannot fall below {least}, so no difference can be "
+                "significant. Significance needs at least {needed} seeds.",
+                seeds=ngettext("{count} seed", "{count} seeds", seeds),
+                comparisons=ngettext("{count} comparison", "{count} comparisons", count),
+                least=f"{least:.3g}",
+                needed=fewest_seeds(LEVEL / count),
             )
         if results.over_seeds and seeds < FEW_SEEDS:
-            found.append(_("Intervals from so few seeds are too narrow. If interval and p disagree, rely on p."))
+            yield _("Intervals from so few seeds are too narrow. If interval and p disagree, rely on p.")
         elif any(
             one.verdict == "no difference shown"
             and one.difference.low is not None
@@ -348,81 +341,66 @@ def cautions(results: Results) -> list[str]:
             and not one.difference.low <= 0 <= one.difference.high
             for one in comparisons
         ):
-            found.append(
-                _(
-                    "An interval is for a single comparison, whereas p accounts for all {count} (Holm). If they "
-                    "disagree, rely on p.",
-                    count=f"{count:,}",
-                )
+            yield _(
+                "An interval is for a single comparison, whereas p accounts for all {count} (Holm). If they "
+                "disagree, rely on p.",
+                count=f"{count:,}",
             )
     if results.ended_early:
-        found.append(
-            ngettext(
-                "{count} run with a low score ended early, so the remaining runs of its cell look better than the "
-                "cell. Do not compare cells in this table; run the best ones to their end.",
-                "{count} runs with low scores ended early, so the remaining runs of their cells look better than "
-                "the cells. Do not compare cells in this table; run the best ones to their end.",
-                results.ended_early,
-            )
+        yield ngettext(
+            "{count} run with a low score ended early, so the remaining runs of its cell look better than the "
+            "cell. Do not compare cells in this table; run the best ones to their end.",
+            "{count} runs with low scores ended early, so the remaining runs of their cells look better than "
+            "the cells. Do not compare cells in this table; run the best ones to their end.",
+            results.ended_early,
         )
     left = results.design.runs - results.ended_early - len(results.design.sources) * len(results.design.seeds)
     left -= sum(cell.seeds for cell in results.cells)
     if left and any(cell.seeds for cell in results.cells):
-        found.append(
-            ngettext(
-                "{count} run has no score yet, so results may change.",
-                "{count} runs have no score yet, so results may change.",
-                left,
-            )
+        yield ngettext(
+            "{count} run has no score yet, so results may change.",
+            "{count} runs have no score yet, so results may change.",
+            left,
         )
-    return found
 
 
-def notes(results: Results) -> list[str]:
-    """Return notes on how the numbers were computed, one sentence each."""
-    found = [_("± is the standard deviation over seeds (n − 1).")] if results.over_seeds else []
+def notes(results: Results) -> Iterator[str]:
+    """Yield notes on how the numbers were computed, one sentence each."""
+    if results.over_seeds:
+        yield _("± is the standard deviation over seeds (n − 1).")
     comparisons = results.comparisons
     if comparisons and not results.over_seeds:
-        found.append(_("Differences are in {unit}.", unit=unit(results)))
+        yield _("Differences are in {unit}.", unit=unit(results))
     elif comparisons:
         how = HOW_BY_EXAMPLE if results.by_example else HOW_BY_SEED
-        found.append(
-            _(
-                how,
-                unit=unit(results),
-                comparisons=ngettext("{count} comparison", "{count} comparisons", len(comparisons)),
-            )
+        yield _(
+            how,
+            unit=unit(results),
+            comparisons=ngettext("{count} comparison", "{count} comparisons", len(comparisons)),
         )
-        found.append(
-            _(
-                "A difference may exist even if the test does not show it. “Seeds needed” is the number of seeds with "
-                "which the test would show a difference of this size in 80% of cases."
-            )
+        yield _(
+            "A difference may exist even if the test does not show it. “Seeds needed” is the number of seeds with "
+            "which the test would show a difference of this size in 80% of cases."
         )
     if results.measure.name in OF_GROUPS:
-        found.append(
-            _(
-                "Head and tail are the thirds of the classes with the most and with the fewest training rows. Recall "
-                "is the fraction of their examples that are predicted correctly."
-            )
+        yield _(
+            "Head and tail are the thirds of the classes with the most and with the fewest training rows. Recall "
+            "is the fraction of their examples that are predicted correctly."
         )
     if results.measure.better is not None:
-        found.append(better_text(results))
+        yield better_text(results)
     by_rank = results.measure.name == SPEARMAN  # computed from cosines, without a probe
     if any(cell.reference.probe is not None for cell in results.cells) and not by_rank:
-        found.append(
-            _(
-                "The probe before training is a logistic regression (C = 1) on the untrained encoder’s vectors "
-                "of the run's training rows. The majority class is the most frequent class of the training rows."
-            )
+        yield _(
+            "The probe before training is a logistic regression (C = 1) on the untrained encoder’s vectors "
+            "of the run's training rows. The majority class is the most frequent class of the training rows."
         )
     if results.measure.name == "peak_memory":
-        found.append(_(PEAK_MEMORY))
+        yield _(PEAK_MEMORY)
     if results.measure.name == "seconds":
-        found.append(_("Durations exclude pauses. Runs that share a machine slow each other down."))
+        yield _("Durations exclude pauses. Runs that share a machine slow each other down.")
     if any(cell.by_probe for cell in results.cells) and not by_rank:
-        found.append(_("If the classifier never learned, the score is of a linear probe of the vectors."))
-    return found
+        yield _("If the classifier never learned, the score is of a linear probe of the vectors.")
 
 
 def better_text(results: Results) -> str:

@@ -171,13 +171,13 @@ def _stem(experiment: Experiment) -> str:
 
 def _findings(results: Results) -> None:
     """Draw the scores to beat, the cells whose means do not beat them, and the main effects."""
-    if found := findings(results):
+    if found := [*findings(results)]:
         st.caption(escaped(sentences(found)))
 
 
 def _notes(results: Results) -> None:
     """Draw the cautions, and an expander that explains how the numbers are computed."""
-    if found := cautions(results):
+    if found := [*cautions(results)]:
         st.caption(escaped(sentences(found)))
     with st.expander(_("Methods")):
         st.caption(escaped(sentences(notes(results))))

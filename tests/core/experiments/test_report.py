@@ -63,7 +63,7 @@ def test_no_difference_is_said_as_plainly_as_one(
 ) -> None:
     experiments.begin(design(seeds=seeds, axes=[{"setting": "lambda", "values": values}]))
     runs = seeds * len(values)
-    assert summary(shown(experiments)) == [f"{runs} of {runs} runs have finished.", *said]
+    assert [*summary(shown(experiments))] == [f"{runs} of {runs} runs have finished.", *said]
 
 
 def test_a_report_of_nothing_yet_can_be_read(experiments: Here, engine: InstantEngine, design: Make) -> None:
