@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from benchmarks.measure import in_turn, options, progress, report, sentences_file, spread
+from benchmarks.measure import in_turn, options, ratios, repeated, report, sentences_file, spread
 from core.encoders.model import Encoder, Tokenizer, load_encoder
 from core.encoders.packing import Tokens
 from core.encoders.taps import Taps
@@ -70,9 +70,8 @@ def main() -> None:
         "eager": (eager, eager.pooled),
     }
     print(f"{len(batches)} steps of {BATCH} texts, k = {K}, {torch.get_num_threads()} threads", flush=True)
-    ratios: dict[str, list[float]] = {"row": [], "eager": []}
-    plain = []
-    for repetition in range(given.repeats + 1):
+
+    def ms_a_step(repetition: int) -> dict[str, float]:
         gc.collect()
         found = dict.fromkeys(sides, 0.0)
         for number, batch in enumerate(batches):
@@ -84,14 +83,13 @@ def main() -> None:
                 losses.append(loss)
             if not math.isclose(min(losses), max(losses), rel_tol=1e-4):
                 raise RuntimeError(f"The variants did different work. Their losses are {losses}.")
-        progress(repetition, {f"{name}, ms a step": s / len(batches) * 1000 for name, s in found.items()}, 1)
-        if repetition:
-            plain.append(found["plain"] / len(batches) * 1000)
-            for name, values in ratios.items():
-                values.append(found[name] / found["plain"])
-    print(f"plain: {spread(plain, 1)} ms a step")
-    report("ratio", "step time, with the [CLS] row of the last block / without", ratios["row"], TARGET)
-    report("ratio", "step time, eager attention with output_attentions / without", ratios["eager"], "none")
+        return {name: s / len(batches) * 1000 for name, s in found.items()}
+
+    found = repeated(given.repeats, ms_a_step, 1, title="{}, ms a step")
+    print(f"plain: {spread(found['plain'], 1)} ms a step")
+    row, full = ratios(found, "row", "plain"), ratios(found, "eager", "plain")
+    report("ratio", "step time, with the [CLS] row of the last block / without", row, TARGET)
+    report("ratio", "step time, eager attention with output_attentions / without", full, "none")
 
 
 if __name__ == "__main__":

@@ -18,10 +18,11 @@ The page's clock measures all times. Targets: at most 2 s, 100 ms and 300 ms.
 
 from __future__ import annotations
 
+import argparse
 import os
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import cycle
 from pathlib import Path
 
@@ -167,14 +168,6 @@ def change_colours_ms(page: Page, name: str) -> dict[str, float]:
     return taken
 
 
-def measure_clicks(clicks: Clicks, repeats: int) -> Found:
-    found = repeated(repeats, lambda _: clicks.next_ms(), 0, title="click, ms, {}")
-    if len(set(clicks.tops)) != len(clicks.tops):
-        raise RuntimeError("The table shows the same neighbours for two points.")
-    print(f"First rows of the tables, checked: {'; '.join(clicks.tops[:4])} …", flush=True)
-    return found
-
-
 class UmapAtWork:
     """A UMAP job that a visitor has started from the page."""
 
@@ -227,53 +220,46 @@ class UmapAtWork:
         print(f"UMAP used {share:.0%} of a core, and is at {job and job.done} of {job and job.total} frames")
 
 
-def measure_beside_umap(clicks: Clicks, umap: UmapAtWork, names: Iterator[str], repeats: int) -> dict[str, Found]:
-    found = {
-        "click": repeated(repeats, lambda _: umap.measure_during(clicks.next_ms), 0, title="click beside UMAP, ms, {}"),
-        "colours": repeated(
-            repeats,
-            lambda _: umap.measure_during(lambda: change_colours_ms(clicks.page, next(names))),
-            0,
-            title="colours beside UMAP, ms, {}",
-        ),
-    }
-    umap.report()
-    return found
-
-
 def tell_answers(title: str, found: Found, target: str) -> None:
     report("milliseconds", title, found["all"], target, 0)
     for name, words in PARTS.items():
         report("milliseconds", f"{title}: {words}", found[name], "–", 0)
 
 
-def measure(browser: Browser, url: str, folder: Path, repeats: int, frames: int, points: int, clicked: int) -> None:
-    store = Store(folder)
-    seconds = measure_opening(browser, url, store, repeats, frames, points)
-    big = f"{frames} frames of {points:,} points"
+def measure(browser: Browser, url: str, folder: Path, given: argparse.Namespace) -> None:
+    store, repeats = Store(folder), given.repeats
+    seconds = measure_opening(browser, url, store, repeats, given.frames, given.points)
+    big = f"{given.frames} frames of {given.points:,} points"
     report("seconds", f"opening {big}, first", seconds["first"], "≤ 2", 2)
     report("seconds", f"opening {big}, again", seconds["again"], "≤ 2", 2)
     report("seconds", f"opening {SMALL_FRAMES} frames of {SMALL_POINTS} points", seconds["small"], "–", 2)
     end_jobs(Jobs(folder))
     run, other = (
-        make_run(store, name, STEPS, count, clicked, CLICKED_WIDTH)
+        make_run(store, name, STEPS, count, given.clicked, CLICKED_WIDTH)
         for name, count in (("clicked", CLICKED_FRAMES), ("mapped", UMAP_FRAMES))
     )
-    clicks = Clicks(open_clicked(browser, url, run, clicked), store, run)
-    title = f"{clicked:,} points × {CLICKED_WIDTH}"
-    tell_answers(f"click to neighbours, {title}", measure_clicks(clicks, repeats), "≤ 100")
+    clicks = Clicks(open_clicked(browser, url, run, given.clicked), store, run)
     names = cycle(COLOURINGS)  # of one series, because a colouring that is set already changes nothing
+    title = f"{given.clicked:,} points × {CLICKED_WIDTH}"
+
+    def change() -> dict[str, float]:
+        return change_colours_ms(clicks.page, next(names))
+
+    found = repeated(repeats, lambda _: clicks.next_ms(), 0, title="click, ms, {}")
+    if len(set(clicks.tops)) != len(clicks.tops):
+        raise RuntimeError("The table shows the same neighbours for two points.")
+    print(f"First rows of the tables, checked: {'; '.join(clicks.tops[:4])} …", flush=True)
+    tell_answers(f"click to neighbours, {title}", found, "≤ 100")
     for _ in COLOURINGS:  # the first use of each is slower
-        change_colours_ms(clicks.page, next(names))
-    tell_answers(
-        f"colours, {title}",
-        repeated(repeats, lambda _: change_colours_ms(clicks.page, next(names)), 0, title="colours, ms, {}"),
-        "–",
-    )
+        change()
+    tell_answers(f"colours, {title}", repeated(repeats, lambda _: change(), 0, title="colours, ms, {}"), "–")
     umap = UmapAtWork(browser, url, folder, other)
-    found = measure_beside_umap(clicks, umap, names, repeats)
-    tell_answers(f"click to neighbours while UMAP computes, {title}", found["click"], "≤ 300")
-    tell_answers(f"colours while UMAP computes, {title}", found["colours"], "≤ 300")
+    during = umap.measure_during
+    clicked = repeated(repeats, lambda _: during(clicks.next_ms), 0, title="click beside UMAP, ms, {}")
+    coloured = repeated(repeats, lambda _: during(change), 0, title="colours beside UMAP, ms, {}")
+    umap.report()
+    tell_answers(f"click to neighbours while UMAP computes, {title}", clicked, "≤ 300")
+    tell_answers(f"colours while UMAP computes, {title}", coloured, "≤ 300")
     store.close()
 
 
@@ -281,7 +267,7 @@ def main() -> None:
     given = options(__doc__, repeats=7, frames=200, points=2_000, clicked=5_000)
     print(f"load average before: {os.getloadavg()[0]:.2f} on {os.cpu_count()} cores", flush=True)
     with own_folders() as folder, served_app(folder.with_name("server.log")) as url, browsing() as browser:
-        measure(browser, url, folder, given.repeats, given.frames, given.points, given.clicked)
+        measure(browser, url, folder, given)
     print(f"load average after: {os.getloadavg()[0]:.2f}", flush=True)
 
 

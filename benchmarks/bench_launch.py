@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import time
 from functools import partial
-from pathlib import Path
 
 from benchmarks.browsing import browsing, new_page, served_app
 from benchmarks.measure import WarmEngine, finished_run, options, own_folders, repeated, report, take_turns, wait_until
@@ -39,28 +38,23 @@ def first_step_s(engine: LocalEngine, draft: RunConfig) -> float:
     return seconds
 
 
-def measure(folder: Path, repeats: int, steps: int) -> dict[str, list[float]]:
+def main() -> None:
+    given = options(__doc__, repeats=7, steps=2)
     draft = parse_config(
         {
             "task": {"id": "film_reviews", "validation_size": PROBE},
-            "phases": [{"steps": steps}],
+            "phases": [{"steps": given.steps}],
             "probe": {"size": PROBE, "frame_steps": ()},
         }
     )
-    store = Store(folder)
-    engines = {"warm": WarmEngine(store), "spawned": LocalEngine(store, forks=False)}
-    sides = {name: partial(first_step_s, engine, draft) for name, engine in engines.items()}
-    # The warm-up caches the untrained vectors.
-    seconds = repeated(repeats, lambda number: take_turns(number, sides))
-    store.close()
-    return seconds
-
-
-def main() -> None:
-    given = options(__doc__, repeats=7, steps=2)
     with own_folders() as folder, served_app(folder.with_name("server.log")) as url, browsing() as browser:
         new_page(browser).goto(f"{url}/runs")
-        seconds = measure(folder, given.repeats, given.steps)
+        store = Store(folder)
+        engines = {"warm": WarmEngine(store), "spawned": LocalEngine(store, forks=False)}
+        sides = {name: partial(first_step_s, engine, draft) for name, engine in engines.items()}
+        # The warm-up caches the untrained vectors.
+        seconds = repeated(given.repeats, lambda number: take_turns(number, sides))
+        store.close()
     report("seconds", "launch to first step, new interpreter", seconds["spawned"], "none")
     report("seconds", "launch to first step, warm", seconds["warm"], "≤ 1.5")
 

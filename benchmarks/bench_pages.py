@@ -10,7 +10,6 @@ Target: a median of at most 200 ms each.
 from __future__ import annotations
 
 from functools import partial
-from pathlib import Path
 
 import psutil
 from streamlit.testing.v1 import AppTest
@@ -48,23 +47,20 @@ def rerun_ms(app: AppTest, name: str) -> float:
     return elapsed
 
 
-def measure(folder: Path, repeats: int, steps: int) -> dict[str, list[float]]:
-    store = Store(folder)
-    big = make_run(store, "big", steps, min(FRAMES, steps), POINTS)
-    for number in range(SMALL_RUNS):
-        make_run(store, f"small {number}", SMALL_STEPS, SMALL_FRAMES, SMALL_POINTS)
-    print(f"{len(store.runs())} runs, one of {steps:,} steps and {len(store.frame_steps(big))} frames", flush=True)
-    store.close()
-    sides = {name: partial(rerun_ms, open_page(name, big), name) for name in PAGES}
-    # The warm process of the app would still be importing during the first reruns.
-    end_processes(psutil.Process().children(recursive=True))
-    return repeated(repeats, lambda number: take_turns(number, sides), 0, warm_up=False)
-
-
 def main() -> None:
     given = options(__doc__, repeats=21, steps=5_000)
     with own_folders() as folder:
-        times = measure(folder, given.repeats, given.steps)
+        store = Store(folder)
+        big = make_run(store, "big", given.steps, min(FRAMES, given.steps), POINTS)
+        for number in range(SMALL_RUNS):
+            make_run(store, f"small {number}", SMALL_STEPS, SMALL_FRAMES, SMALL_POINTS)
+        frames = len(store.frame_steps(big))
+        print(f"{len(store.runs())} runs, one of {given.steps:,} steps and {frames} frames", flush=True)
+        store.close()
+        sides = {name: partial(rerun_ms, open_page(name, big), name) for name in PAGES}
+        # The warm process of the app would still be importing during the first reruns.
+        end_processes(psutil.Process().children(recursive=True))
+        times = repeated(given.repeats, lambda number: take_turns(number, sides), 0, warm_up=False)
     for name, values in times.items():
         report("milliseconds", f"rerun of {name}", values, "median ≤ 200", 0)
 

@@ -22,7 +22,7 @@ import psutil
 
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # as in workers
 
-from benchmarks.measure import WarmEngine, in_turn, options, own_folders, progress, report, run_experiment
+from benchmarks.measure import WarmEngine, in_turn, options, own_folders, ratios, repeated, report, run_experiment
 from core.config import RunConfig
 from core.config.edit import apply_settings
 from core.experiments.design import Design, axis_of
@@ -78,21 +78,23 @@ def measure(folder: Path, side: int, *, at_once: bool) -> dict[str, float]:
 
 def main() -> None:
     given = options(__doc__, repeats=3, side=SIDES[0])
-    found: dict[str, list[dict[str, float]]] = {"at once": [], "in sequence": []}
-    for repetition in range(1, given.repeats + 1):
-        for name in in_turn(repetition, list(found)):
+
+    def both(repetition: int) -> dict[str, float]:
+        found = {}
+        for name in in_turn(repetition, ["at once", "in sequence"]):
             with own_folders() as folder:
                 taken = measure(folder, given.side, at_once=name == "at once")
-            progress(repetition, {f"{name}, {key}": value for key, value in taken.items()}, 1)
-            found[name].append(taken)
+            found |= {f"{name}, {key}": value for key, value in taken.items()}
+        return found
+
+    found = repeated(given.repeats, both, 1, warm_up=False)
     cells = f"{given.side} × {given.side} cells"
-    together, alone = found["at once"], found["in sequence"]
-    report("seconds", f"{cells}, at once", [one["seconds"] for one in together], TARGETS[given.side], 1)
-    report("seconds", f"{cells}, one after the other", [one["seconds"] for one in alone], "–", 1)
-    ratios = [one["seconds"] / other["seconds"] for one, other in zip(together, alone, strict=True)]
-    report("ratio", f"{cells}, at once / one after the other", ratios, "≤ 0.2")
-    report("seconds", "until the first step of a cell", [one["first"] for one in together], "≤ 3", 1)
-    report("MiB", "peak memory of a worker, at once", [one["memory"] for one in together], "–", 0)
+    report("seconds", f"{cells}, at once", found["at once, seconds"], TARGETS[given.side], 1)
+    report("seconds", f"{cells}, one after the other", found["in sequence, seconds"], "–", 1)
+    together = ratios(found, "at once, seconds", "in sequence, seconds")
+    report("ratio", f"{cells}, at once / one after the other", together, "≤ 0.2")
+    report("seconds", "until the first step of a cell", found["at once, first"], "≤ 3", 1)
+    report("MiB", "peak memory of a worker, at once", found["at once, memory"], "–", 0)
 
 
 if __name__ == "__main__":
