@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,12 @@ from core.representation.paired import LEVEL
 from core.store.names import new_id
 from tests.cases import each
 from tests.core.training.made import scored_csv
+
+
+def test_the_protocols_of_the_papers_and_notes_are_there() -> None:
+    papers = "few-shot label-noise text-noise back-translation paraphrase-noise transfer stability positives batch-size"
+    notes = "rdrop-stages views tokens layers representation dropout-contrast long-tail clusters"
+    assert set(PROTOCOLS) >= {*papers.split(), *notes.split(), "tuning", "full-data", "similarity"}
 
 
 @pytest.fixture(scope="module")
@@ -78,11 +85,28 @@ def test_dropout_contrast_trains_on_two_passes_at_dropout_0_3_and_reports_only_w
     assert re.findall(r"\d[\d.,]*", " ".join(cell for row in table.rows for cell in row)) == ["0.5"]
 
 
+def test_noise_by_paraphrases_has_three_strengths_on_two_tasks_beside_the_papers_figures() -> None:
+    entry = PROTOCOLS.entry("paraphrase-noise")
+    design = entry.design()
+    drafts = [design.draft(cell, 0) for cell in design.cells]
+    cells = {(draft.task.id, draft.task.paraphrases, draft.phases[0].objective.keys) for draft in drafts}
+    losses = (("cross_entropy",), ("supcon", "cross_entropy"))
+    assert cells == set(product(("film_reviews", "nli"), ("none", "weak", "strong"), losses))
+    assert {(draft.task.train_size, draft.steps) for draft in drafts} == {(100, 60)}
+    assert "up to +7" in {value for table in entry.published for row in table.rows for value in row}
+
+
+def test_the_smallest_and_the_largest_batches_are_also_those_of_r_drop() -> None:
+    design = PROTOCOLS.entry("batch-size").design()
+    phases = [design.draft(cell, 0).phases[0] for cell in design.cells]
+    sizes = {p.batch_size for p in phases if p.objective.keys == ("rdrop",)}
+    assert sizes == {p.batch_size for p in phases if p.objective.keys == ("cross_entropy",)} == {16, 64, 128, 256}
+
+
 @each(
     ("name", "figures"),
     [
         ("few-shot", "up to +10.7"),
-        ("paraphrase-noise", "up to +7"),
         ("rdrop-stages", "0.94868 0.94884 0.95056 0.95044 0.95120"),
         ("views", "0.94636 0.94736"),
         ("similarity", "76.85 76.25 84.25 81.57"),
