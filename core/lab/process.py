@@ -46,15 +46,13 @@ class LabProcess:
         Raises: EngineError, with a remedy, if the process cannot answer or the question is invalid.
         """
         with self._turn:
-            for last in (False, True):
+            for _attempt in range(2):
                 self._begin()
-                found = self._send_question(question)
-                if found is not None:
+                if (found := self._send_question(question)) is not None:
                     break
                 self._end()  # it exited before it read the question, e.g. after being idle
-                if last:
-                    raise EngineError("The loss lab's process ended. Close programs that need memory, and try again.")
-        assert found is not None
+            else:
+                raise EngineError("The loss lab's process ended. Close programs that need memory, and try again.")
         if found.startswith('{"error":'):
             raise EngineError(str(json.loads(found)["error"]))
         return found
