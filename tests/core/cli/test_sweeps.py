@@ -159,10 +159,19 @@ def test_a_level_that_fits_some_cells_is_no_mistake(run: Run, file: Path, tmp_pa
     assert len(Store(tmp_path / "runs").runs()) == 2
 
 
-def test_a_file_that_is_not_there_is_one_line(run: Run) -> None:
-    status, _, err = run("sweep", "/no/such.yaml")
+@each(
+    ("words", "sentence"),
+    [
+        (["sweep", "/no/such.yaml"], "No such file"),
+        (["protocol", "nonsense"], "choose one of few-shot"),
+        (["surface", "--x", "batch_size"], "give its values, such as batch_size=0.1,0.5"),
+        (["experiments", "show", "7"], "does not exist"),
+    ],
+)
+def test_what_does_not_exist_or_lacks_values_is_refused(run: Run, words: list[str], sentence: str) -> None:
+    status, _, err = run(*words)
     assert status == 1
-    assert "No such file" in err
+    assert sentence in err
 
 
 def test_protocols_are_listed_with_their_questions(run: Run) -> None:
@@ -182,12 +191,6 @@ def test_a_protocol_runs_with_other_settings(run: Run, tiny_encoder: Path, small
     assert "R-Drop, two stages" in out
 
 
-def test_a_protocol_that_does_not_exist_names_those_that_do(run: Run) -> None:
-    status, _, err = run("protocol", "nonsense")
-    assert status == 1
-    assert "choose one of few-shot" in err
-
-
 @pytest.mark.usefixtures("instant")
 def test_experiments_are_listed_shown_renamed_and_stopped(run: Run, file: Path) -> None:
     assert "No experiments yet" in run("experiments", "list")[1]
@@ -198,30 +201,21 @@ def test_experiments_are_listed_shown_renamed_and_stopped(run: Run, file: Path) 
     assert "is called Weights" in run("experiments", "rename", "1", "Weights")[1]
     assert "Stopped Weights and 0 runs of it." in run("experiments", "stop", "1")[1]
     assert json.loads(run("experiments", "stop", "1", "--json")[1])["stopped"] == 0
-    status, _, err = run("experiments", "show", "7")
-    assert status == 1
-    assert "does not exist" in err
 
 
-class TestSurface:
-    @pytest.mark.usefixtures("instant")
-    def test_cells_are_scored_and_described(
-        self, run: Run, draft: Callable[..., RunConfig], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(LocalEngine, "dispatch", lambda self: ScoredEngine(self.store, right).dispatch())
-        task, encoder = draft().task.path, draft().encoder.id
-        given = ["surface", "--task", str(task), "--set", f"encoder.id={encoder}", "--set", "encoder.max_length=32"]
-        given += ["--set", "batch_size=8", "--x", "temperature=0.1,0.5", "--y", "lambda=0.2,0.8", "--json"]
-        status, out, err = run(*given)
-        assert status == 0, err
-        found = json.loads(out)
-        assert sorted(found["cells"]) == ["τ 0.1, λ 0.2", "τ 0.1, λ 0.8", "τ 0.5, λ 0.2", "τ 0.5, λ 0.8"]
-        assert found["sentences"]
-        # The same command shows the same experiment again.
-        assert json.loads(run(*given)[1]) == found
-        assert len(Store(tmp_path / "runs").runs()) == 4
-
-    def test_a_setting_without_values_is_refused_by_name(self, run: Run) -> None:
-        status, _out, err = run("surface", "--x", "batch_size")
-        assert status == 1
-        assert "give its values, such as batch_size=0.1,0.5" in err
+@pytest.mark.usefixtures("instant")
+def test_cells_of_a_surface_are_scored_and_described(
+    run: Run, draft: Callable[..., RunConfig], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(LocalEngine, "dispatch", lambda self: ScoredEngine(self.store, right).dispatch())
+    task, encoder = draft().task.path, draft().encoder.id
+    given = ["surface", "--task", str(task), "--set", f"encoder.id={encoder}", "--set", "encoder.max_length=32"]
+    given += ["--set", "batch_size=8", "--x", "temperature=0.1,0.5", "--y", "lambda=0.2,0.8", "--json"]
+    status, out, err = run(*given)
+    assert status == 0, err
+    found = json.loads(out)
+    assert sorted(found["cells"]) == ["τ 0.1, λ 0.2", "τ 0.1, λ 0.8", "τ 0.5, λ 0.2", "τ 0.5, λ 0.8"]
+    assert found["sentences"]
+    # The same command shows the same experiment again.
+    assert json.loads(run(*given)[1]) == found
+    assert len(Store(tmp_path / "runs").runs()) == 4

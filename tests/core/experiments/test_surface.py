@@ -42,9 +42,11 @@ from core.tasks import TaskData
 from core.workers import LocalEngine
 from core.workers.run_rows import TaskSource
 from core.workers.run_worker import work
+from tests.core.experiments.conftest import CE
 from tests.core.experiments.instant import InstantEngine, ScoredEngine
 
 Drafts = Callable[..., RunConfig]
+Rows = dict[int, dict[int, Correct]]
 
 
 @pytest.fixture
@@ -113,7 +115,7 @@ def test_cells_are_small_and_never_taken_for_full_runs(surface: Design, draft: D
 def test_where_layers_vary_every_block_learns_at_the_rate_of_a_whole_fine_tune(draft: Drafts, data: TaskData) -> None:
     base = apply_settings(draft(), {"preset": "multi-layer-sentence"})
     axis = axis_of("objective.terms.0.layers", ["first_third", "last_third"])
-    made = surface_design(base, data, [axis], reference=Level(label="CE", settings={"preset": "ce"}))
+    made = surface_design(base, data, [axis], reference=Level.model_validate(CE))
     whole, _data = prepare(base, gpu=False)
     prepared = [prepare(made.draft(cell, 0), gpu=False)[0] for cell in made.cells]
     assert len(prepared) == 3
@@ -260,41 +262,25 @@ class TestFindings:
     """Invented predictions of 200 rows: τ 0.1 is wrong on 40 rows more; λ makes no difference."""
 
     @pytest.fixture
-    def rows(self, surface: Design) -> dict[int, dict[int, Correct]]:
-        found: dict[int, dict[int, Correct]] = {}
-        for seed in surface.seeds:
-            generator = np.random.default_rng(seed)
-            found[seed] = {}
-            for cell in surface.cells:
-                assert cell.levels is not None
-                right = generator.permutation(200) < (120 if cell.levels[0] == 0 else 160)
-                found[seed][cell.number] = right.astype(np.float64)
-        return found
+    def rows(self, surface: Design) -> Rows:
+        def right(generator: np.random.Generator, many: int) -> Correct:
+            return (generator.permutation(200) < many).astype(np.float64)
 
-    def test_a_main_effect_is_the_mean_over_the_other_axis(
-        self, surface: Design, rows: dict[int, dict[int, Correct]]
-    ) -> None:
+        generators = {seed: np.random.default_rng(seed) for seed in surface.seeds}
+        return {
+            seed: {cell: right(of, 120 if cell < 2 else 160) for cell in range(4)} for seed, of in generators.items()
+        }
+
+    def test_a_main_effect_is_the_mean_over_the_other_axis(self, surface: Design, rows: Rows) -> None:
         found = effects(surface, rows)
         assert [(one.axis, one.level) for one in found] == [(0, 1), (1, 1)]
-        for one in found:
-            pairs = [
-                rows[seed][ours.number].mean() - rows[seed][theirs.number].mean()
-                for seed in rows
-                for ours in surface.cells
-                for theirs in surface.cells
-                if ours.levels is not None
-                and theirs.levels is not None
-                and ours.levels[one.axis] == one.level
-                and theirs.levels[one.axis] == reference_level(surface, one.axis)
-                and ours.levels[1 - one.axis] == theirs.levels[1 - one.axis]
-            ]
-            assert one.difference == pytest.approx(sum(pairs) / len(pairs))
+        mean = [np.mean([of_seed[cell].mean() for of_seed in rows.values()]) for cell in range(4)]
+        assert found[0].difference == pytest.approx((mean[2] - mean[0] + mean[3] - mean[1]) / 2)
         assert found[0].difference == pytest.approx(0.2)
+        assert found[1].difference == pytest.approx((mean[1] - mean[0] + mean[3] - mean[2]) / 2)
 
-    def test_levels_are_compared_with_the_reference_cell_if_there_is_one(
-        self, surface: Design, rows: dict[int, dict[int, Correct]]
-    ) -> None:
-        against_ce = surface.model_copy(update={"reference": Level(label="CE", settings={"preset": "ce"})})
+    def test_levels_are_compared_with_the_reference_cell_if_there_is_one(self, surface: Design, rows: Rows) -> None:
+        against_ce = surface.model_copy(update={"reference": Level.model_validate(CE)})
         outside = (np.arange(200) < 100).astype(np.float64)
         found = effects(against_ce, {seed: of_seed | {4: outside} for seed, of_seed in rows.items()})
         assert [(one.axis, one.level) for one in found] == [(0, 0), (0, 1), (1, 0), (1, 1)]
@@ -304,9 +290,7 @@ class TestFindings:
             assert one.difference == pytest.approx(np.mean(scores) - 0.5)
         assert "points higher than with CE" in str(next(main_sentences(against_ce, found, found)))
 
-    def test_the_sentences_name_what_differs_and_what_beats_the_probe(
-        self, surface: Design, rows: dict[int, dict[int, Correct]]
-    ) -> None:
+    def test_the_sentences_name_what_differs_and_what_beats_the_probe(self, surface: Design, rows: Rows) -> None:
         probes = {seed: dict.fromkeys(rows[seed], (np.arange(200) < 130).astype(np.float64)) for seed in rows}
         said = [str(one) for one in main_sentences(surface, effects(surface, rows), gains(surface, rows, probes))]
         assert said[0].startswith("Temperature τ 0.5: accuracy is 20.0 points higher than with 0.1 (95% interval: ")
@@ -316,21 +300,10 @@ class TestFindings:
         assert lower.startswith("Temperature τ 0.1: accuracy is 20.0 points lower than with 0.5 (95% interval: ")
         assert said[2] == "Only these beat the linear probe of the untrained encoder: Temperature τ 0.5."
 
-    def test_one_seed_has_an_interval_over_texts(self, surface: Design, rows: dict[int, dict[int, Correct]]) -> None:
+    def test_one_seed_has_an_interval_over_texts(self, surface: Design, rows: Rows) -> None:
         [first, _second] = effects(surface, {0: rows[0]})
         assert first.low < first.difference < first.high
-        by_row = [
-            np.mean(
-                [
-                    rows[0][cell.number][row] * (1 if cell.levels == (1, other) else -1)
-                    for cell in surface.cells
-                    for other in (0, 1)
-                    if cell.levels in ((1, other), (0, other))
-                ]
-            )
-            * 2
-            for row in range(200)
-        ]
+        by_row = (rows[0][2] - rows[0][0] + rows[0][3] - rows[0][1]) / 2
         margin = 1.96 * np.std(by_row, ddof=1) / 200**0.5
         assert first.high - first.low == pytest.approx(2 * margin, rel=1e-6)
 
@@ -351,9 +324,7 @@ class TestFindings:
         assert list(by_seed) == list(probes) == [0]
         assert {cell: rows.tolist() for cell, rows in probes[0].items()} == {key: [1.0, 1.0, 0.0] for key in range(4)}
 
-    def test_a_failed_cell_is_left_out_and_its_counterparts_with_it(
-        self, surface: Design, rows: dict[int, dict[int, Correct]]
-    ) -> None:
+    def test_a_failed_cell_is_left_out_and_its_counterparts_with_it(self, surface: Design, rows: Rows) -> None:
         """Cell 3 has τ 0.5 and λ 0.8; τ is compared at λ 0.2 alone, and λ at τ 0.1 alone."""
         left = {seed: {cell: one for cell, one in of_seed.items() if cell < 3} for seed, of_seed in rows.items()}
         found = {one.axis: one.difference for one in effects(surface, left)}

@@ -12,25 +12,18 @@ from core.experiments.vectors import job, unmeasured, vectors_request
 from core.representation.metrics import frame_measures
 from core.store import ExperimentTable, Store
 from core.workers import LocalEngine
-from core.workers.run_worker import work
 from tests.core.experiments.conftest import Make
-
-
-class HereEngine(LocalEngine):
-    """An engine that carries runs out in this process."""
-
-    def dispatch(self) -> None:
-        while (claim := self.store.claim_next(range(1))) is not None:
-            work(self.store.folder, claim)
+from tests.core.workers.test_branches import carry_out
 
 
 @pytest.fixture
-def trained(store: Store, design: Make) -> tuple[Store, str]:
+def trained(store: Store, design: Make, monkeypatch: pytest.MonkeyPatch) -> tuple[Store, str]:
     """Return the store and the id of an experiment of one cell, whose two runs were trained."""
     base = apply_settings(design().base, {"steps": 2, "probe.frame_steps": []})
     made = design(axes=[], baseline={}, base=base.model_dump(mode="json"))
     experiment_id = ExperimentTable(store.folder).create("", made.to_json())
-    make_runs(HereEngine(store), experiment_id, lambda *_: None)
+    monkeypatch.setattr(LocalEngine, "dispatch", carry_out)
+    make_runs(LocalEngine(store), experiment_id, lambda *_: None)
     return store, experiment_id
 
 

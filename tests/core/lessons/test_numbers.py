@@ -56,49 +56,44 @@ def test_alignment_is_the_mean_over_pairs_of_one_class(store: Store) -> None:
     assert of(store, run="ce", vectors="alignment") == pytest.approx(np.mean(pairs))
 
 
+def first_batch(store: Store, step: int) -> tuple[np.ndarray, list[int]]:
+    """Return the normalised vectors and the labels of the batch that Forces draws first."""
+    probe = store.run(run_id_of(store, "ce-scl")).probe
+    return normalised(store, "ce-scl", step, batch_rows(len(probe.ids), 16))
+
+
 @pytest.mark.parametrize(("at", "tau"), [("first", 0.3), ("last", 0.3), ("last", 0.05)])
 def test_the_loss_of_the_force_view_is_that_of_its_batch(store: Store, at: str, tau: float) -> None:
-    """Compute it pair by pair, over the batch that Forces draws first."""
-    run = store.run(run_id_of(store, "ce-scl"))
-    rows = batch_rows(len(run.probe.ids), 16)
-    z, labels = normalised(store, "ce-scl", 0 if at == "first" else run.last_step, rows)
-    outside, inside = [], []
-    for i in range(len(rows)):
-        exps = {j: math.exp(float(z[i] @ z[j]) / tau) for j in range(len(rows)) if j != i}
-        shares = [exps[j] / sum(exps.values()) for j in exps if labels[j] == labels[i]]
-        outside.append(-np.mean(np.log(shares)))
-        inside.append(-math.log(np.mean(shares)))
-    for name, losses in (("loss", outside), ("loss_in", inside)):
+    """Compute it over the batch that Forces draws first."""
+    last_step = store.run(run_id_of(store, "ce-scl")).last_step
+    z, labels = first_batch(store, 0 if at == "first" else last_step)
+    for name, variant in (("loss", "out"), ("loss_in", "in")):
         found = of(store, run="ce-scl", forces=name, at=at, temperature=tau)
-        assert found == pytest.approx(np.mean(losses), rel=1e-4)
+        expected = supcon_loss(torch.tensor(z), torch.tensor(labels), temperature=tau, variant=variant)
+        assert found == pytest.approx(expected.item(), rel=1e-4)
 
 
 def test_at_the_mean_positive_both_variants_are_the_loss_of_that_mean(store: Store) -> None:
     """Give every positive of an anchor the same vector, their mean: the two averages are then of equal numbers."""
-    probe = store.run(run_id_of(store, "ce-scl")).probe
-    rows = batch_rows(len(probe.ids), 16)
-    z, labels = normalised(store, "ce-scl", 0, rows)
+    z, labels = first_batch(store, 0)
     losses = []
-    for i in range(len(rows)):
-        positives = [j for j in range(len(rows)) if j != i and labels[j] == labels[i]]
+    for i in range(len(z)):
+        positives = [j for j in range(len(z)) if j != i and labels[j] == labels[i]]
         pull = math.exp(float(z[i] @ z[positives].mean(0)) / 0.3)
-        push = sum(math.exp(float(z[i] @ z[j]) / 0.3) for j in range(len(rows)) if labels[j] != labels[i])
+        push = sum(math.exp(float(z[i] @ z[j]) / 0.3) for j in range(len(z)) if labels[j] != labels[i])
         losses.append(-math.log(pull / (len(positives) * pull + push)))
     for name in ("at_mean", "in_at_mean"):
         assert of(store, run="ce-scl", forces=name, at="first") == pytest.approx(np.mean(losses), rel=1e-6)
 
 
 def test_the_loss_of_the_lab_is_that_of_its_first_points(store: Store) -> None:
-    """Compute L_out pair by pair, and the gradient norm of the notes' formula as that of L_out of two views."""
+    """Compute L_out, and the gradient norm of the notes' formula as that of L_out of two views."""
     start = start_of(Stage())
-    z, labels = start.vectors[:, 0], start.labels
-    losses = []
-    for i in range(len(z)):
-        exps = {j: math.exp(float(z[i] @ z[j]) / 0.1) for j in range(len(z)) if j != i}
-        losses.append(-np.mean([math.log(exps[j] / sum(exps.values())) for j in exps if labels[j] == labels[i]]))
-    assert of(store, lab={"loss": "out"}) == pytest.approx(np.mean(losses))
+    labels = torch.tensor(start.labels)
+    one_view = supcon_loss(torch.tensor(start.vectors[:, 0]), labels, temperature=0.1)
+    assert of(store, lab={"loss": "out"}) == pytest.approx(one_view.item())
     free = torch.tensor(start.vectors).requires_grad_()
-    (gradient,) = torch.autograd.grad(supcon_loss(free, torch.tensor(labels), temperature=0.1), free)
+    (gradient,) = torch.autograd.grad(supcon_loss(free, labels, temperature=0.1), free)
     for alpha in (0.1, 0.9):
         found = of(store, lab={"loss": "dscl-formula", "extra": alpha}, quantity="gradient_norm")
         assert found == pytest.approx(float(gradient.norm()))
@@ -150,22 +145,16 @@ def test_a_cell_is_the_mean_of_its_runs(store: Store) -> None:
     experiment_id = experiment_id_of(store, "few-shot")
     table = ExperimentTable(store.folder)
     design = parse_design(table.experiment(experiment_id).design)
-    cell = next(
-        cell for cell in design.cells if [level.label for level in design.levels_of(cell)] == ["20", "CE + SCL"]
-    )
-    base = next(cell for cell in design.cells if [level.label for level in design.levels_of(cell)] == ["20", "CE"])
-    scores = {
-        number: [
-            score.values["accuracy"]
-            for run in table.runs(experiment_id)
-            for score in store.evaluations(str(run.run_id))
-            if run.cell == number and score.split == "test"
-        ]
-        for number in (cell.number, base.number)
-    }
+
+    def scores(objective: str) -> list[float]:
+        names = {cell.number: [level.label for level in design.levels_of(cell)] for cell in design.cells}
+        of_cell = [run for run in table.runs(experiment_id) if names[run.cell] == ["20", objective]]
+        scored = (one for run in of_cell for one in store.evaluations(str(run.run_id)) if one.split == "test")
+        return [one.values["accuracy"] for one in scored]
+
     asked = {"experiment": "few-shot", "split": "test", "cell": {"Training rows": "20", "Objective": "CE + SCL"}}
-    assert of(store, **asked) == pytest.approx(np.mean(scores[cell.number]))
-    difference = np.mean(scores[cell.number]) - np.mean(scores[base.number])
+    assert of(store, **asked) == pytest.approx(np.mean(scores("CE + SCL")))
+    difference = np.mean(scores("CE + SCL")) - np.mean(scores("CE"))
     assert of(store, **asked, of="difference") == pytest.approx(difference, abs=0.0026)  # logits are in half precision
     for code in ("en", "zh"):  # checks compare it with the answers in the lesson's file
         with in_language(code):
