@@ -26,7 +26,14 @@ BUSY = "while True: sum(range(100_000))"
 def main() -> None:
     given = options(__doc__, repeats=5, steps=24, precision=("float32", "bfloat16"), measure=False)
     if given.measure:
-        print(own_step_s(given.steps, given.precision))
+        from benchmarks.bench_training import SKIPPED, prepared
+        from core.events import Step
+        from core.training.loop import train
+
+        config, data, _ = prepared(0.5, given.steps)
+        config = config.model_copy(update={"precision": given.precision})
+        times = [event.values["step_s"] for event in train(config, data) if isinstance(event, Step)]
+        print(median(times[SKIPPED:]))
         return
     sentences_file()  # prints the source once; the output of the new interpreters is parsed here
     sides = {
@@ -55,17 +62,6 @@ def step_s(policy: dict[str, str], steps: int, precision: str, *, busy: bool) ->
             beside.kill()
             beside.wait()
     return float(done.stdout.splitlines()[-1])
-
-
-def own_step_s(steps: int, precision: str) -> float:
-    from benchmarks.bench_training import SKIPPED, prepared
-    from core.events import Step
-    from core.training.loop import train
-
-    config, data, _ = prepared(0.5, steps)
-    config = config.model_copy(update={"precision": precision})
-    times = [event.values["step_s"] for event in train(config, data) if isinstance(event, Step)]
-    return median(times[SKIPPED:])
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from functools import partial
 
 from benchmarks.bench_training import BATCH, our_run, prepared, trainer_seconds
 from benchmarks.measure import need, options, ratios, repeated, report, spread, take_turns
-from core.config import RunConfig, TrainableConfig
+from core.config import TrainableConfig
 from core.training.untrained import VectorCache
 
 BLOCKS = 6
@@ -21,13 +21,6 @@ CASES = {
     "last 2 of 6 blocks": (TrainableConfig(part="last_blocks", blocks=2), "≥ 1.5"),
     "classifier only": (TrainableConfig(part="classifier"), "≥ 10"),
 }
-
-
-def with_epochs(config: RunConfig, trainable: TrainableConfig, steps: int) -> RunConfig:
-    phase = config.phases[0].model_copy(update={"trainable": trainable, "steps": steps})
-    return config.model_copy(
-        update={"phases": (phase,), "probe": config.probe.model_copy(update={"frame_steps": (0, steps)})}
-    )
 
 
 def main() -> None:
@@ -39,7 +32,9 @@ def main() -> None:
     print(f"{data.name}: {given.epochs} epochs of {epoch} steps of {BATCH} texts, the first is not timed", flush=True)
 
     def rates(trainable: TrainableConfig, repetition: int) -> dict[str, float]:
-        seeded = with_epochs(config, trainable, steps).model_copy(update={"seed": repetition})
+        phase = config.phases[0].model_copy(update={"trainable": trainable, "steps": steps})
+        probe = config.probe.model_copy(update={"frame_steps": (0, steps)})
+        seeded = config.model_copy(update={"phases": (phase,), "probe": probe, "seed": repetition})
         sides = {
             "ours": lambda: our_run(seeded, data, cache, skipped=epoch).seconds,
             "trainer": lambda: trainer_seconds(seeded, data, skipped=epoch, frozen=trainable.frozen(BLOCKS)),

@@ -82,16 +82,6 @@ def measure(browser: Browser, url: str, repeats: int, frames: int, points: int) 
         report("count", f"WebGL contexts, {name}", [one["contexts"] for one in found], "≤ 1", 0)
 
 
-def opening_s(browser: Browser, addresses: dict[str, str], repeats: int) -> dict[str, list[float]]:
-    def seconds(address: str) -> float:
-        page, found = opened(browser, address)
-        page.context.close()
-        return found
-
-    sides = {name: partial(seconds, address) for name, address in addresses.items()}
-    return repeated(repeats, lambda number: take_turns(number, sides), 2)
-
-
 def main() -> None:
     given = options(__doc__, repeats=5, frames=100, points=2_000)
     with own_folders() as folder, served(APP, Path(folder).with_name("server.log")) as url, browsing() as browser:
@@ -99,7 +89,15 @@ def main() -> None:
         big = f"{2 * given.frames} frames of {given.points:,} points"
         small = "2 frames of 5 points, the share of Streamlit"
         address = f"{url}/?classes=6&frames={2 * given.frames}&points={given.points}"
-        seconds = opening_s(browser, {big: address, small: f"{url}/?frames=2&points=5"}, given.repeats)
+
+        def seconds_to_open(address: str) -> float:
+            page, found = opened(browser, address)
+            page.context.close()
+            return found
+
+        addresses = {big: address, small: f"{url}/?frames=2&points=5"}
+        sides = {name: partial(seconds_to_open, one) for name, one in addresses.items()}
+        seconds = repeated(given.repeats, lambda number: take_turns(number, sides), 2)
     report("seconds", f"opening {big}", seconds[big], "≤ 2", 2)
     report("seconds", f"opening {small}", seconds[small], "–", 2)
 

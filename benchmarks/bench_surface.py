@@ -25,7 +25,7 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # as in workers
 from benchmarks.measure import WarmEngine, in_turn, options, own_folders, ratios, repeated, report, run_experiment
 from core.config import RunConfig
 from core.config.edit import apply_settings
-from core.experiments.design import Design, axis_of
+from core.experiments.design import axis_of
 from core.experiments.lifecycle import Experiments
 from core.experiments.surface import LEVELS, SIDES, surface_design
 from core.store import ExperimentRun, Store
@@ -49,16 +49,12 @@ class PeakMemory(threading.Thread):
                     self.peak = max(self.peak, process.memory_info().rss)
 
 
-def surface_of(store: Store, side: int) -> Design:
-    draft = RunConfig()
-    data = TaskSource(store.folder)(draft.task, draft.seed)
-    return surface_design(draft, data, [axis_of(name, LEVELS[name][side], draft) for name in LEVELS])
-
-
 def measure(folder: Path, side: int, *, at_once: bool) -> dict[str, float]:
     """Seconds from the start until the last cell has ended and until the first step, and the peak memory in MiB."""
     store = Store(folder)
-    design = surface_of(store, side)
+    draft = RunConfig()
+    data = TaskSource(store.folder)(draft.task, draft.seed)
+    design = surface_design(draft, data, [axis_of(name, LEVELS[name][side], draft) for name in LEVELS])
     if not at_once:
         design = design.model_copy(update={"base": apply_settings(design.base, {"executor": "full"}), "full": None})
     experiments, memory = Experiments(WarmEngine(store)), PeakMemory()

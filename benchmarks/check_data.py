@@ -127,11 +127,7 @@ class Figures:
 # Reading
 
 
-def read_task(name: str) -> Task:
-    return Task(name, _read(name, "train"), _read(name, "test"))
-
-
-def _read(name: str, split: str) -> list[Row]:
+def read_rows(name: str, split: str) -> list[Row]:
     with (FOLDER / name / f"{split}.csv").open(encoding="utf-8", newline="") as file:
         return [
             Row(
@@ -237,17 +233,13 @@ def leaning_words(task: Task) -> list[str]:
     )
 
 
-def runs_of_words(text: str) -> set[str]:
-    found = words(text)
-    return {" ".join(found[i : i + RUN_WORDS]) for i in range(len(found) - RUN_WORDS + 1)}
-
-
 def shared_runs(tasks: Iterable[Task]) -> dict[str, set[str]]:
     """Groups of rows by the run of six words that they contain."""
     found: dict[str, set[str]] = defaultdict(set)
     for row in (row for task in tasks for row in task.rows):
-        for run in {run for text in row.texts for run in runs_of_words(text)}:
-            found[run].add(row.group)
+        for of_text in map(words, row.texts):
+            for start in range(len(of_text) - RUN_WORDS + 1):
+                found[" ".join(of_text[start : start + RUN_WORDS])].add(row.group)
     return found
 
 
@@ -442,7 +434,7 @@ def main() -> None:
     given = parser.parse_args()
     if unknown := [name for name in given.tasks if name not in PROMISES]:
         parser.error(f"unknown task {', '.join(unknown)}: choose from {', '.join(PROMISES)}")
-    tasks = {name: read_task(name) for name in PROMISES}
+    tasks = {name: Task(name, read_rows(name, "train"), read_rows(name, "test")) for name in PROMISES}
     chosen = given.tasks or list(PROMISES)
     figures = {name: measured(tasks[name]) for name in chosen}
     add_shared(figures, list(tasks.values()))
