@@ -200,6 +200,15 @@ class Question(Section):
         return self
 
 
+def check_fits(stage: Stage, setting: Setting) -> None:
+    """Check that the space offers the loss. Raises: ConfigError."""
+    known = loss_names(stage.space)
+    if setting.loss not in known:
+        raise ConfigError(
+            "loss", setting.loss, "on the {space}, choose one of {known}.", space=stage.space, known=known
+        )
+
+
 def loss_settings(setting: Setting, space: Space) -> dict[str, Any]:
     """Return all settings of the selected loss, in the form its functions take."""
     known = setting.lab_loss

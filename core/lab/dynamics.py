@@ -17,8 +17,7 @@ from torch import Tensor
 
 from core.catalogue.loss_entry import ForceLaw
 from core.catalogue.losses import LOSSES
-from core.errors import ConfigError
-from core.lab.choices import FARTHEST, Setting, Space, Stage, loss_names, loss_settings
+from core.lab.choices import FARTHEST, Setting, Space, Stage, check_fits, loss_settings
 from core.lab.layouts import Array, Start, on_space, simplex_corners, start_of, width
 from core.losses.evaluate import Contrasted, Objective, ObjectiveValue, Term, TermInput, reference_lines
 from core.losses.forces import Candidates, forces_on
@@ -111,11 +110,8 @@ def play(stage: Stage, setting: Setting, vectors: Vectors, steps: int, anchor: i
         anchor: the text whose pulls are returned.
     Raises: ConfigError for a loss that the space does not offer.
     """
-    entry, share, known = setting.lab_loss.entry, setting.share, loss_names(stage.space)
-    if setting.loss not in known:
-        raise ConfigError(
-            "loss", setting.loss, "on the {space}, choose one of {known}.", space=stage.space, known=known
-        )
+    check_fits(stage, setting)
+    entry, share = setting.lab_loss.entry, setting.share
     labels = torch.from_numpy(start_of(stage).labels)
     terms = [Term(entry.symbol, entry.name, share, loss_settings(setting, stage.space))]
     if share < 1:

@@ -64,19 +64,7 @@ ENTRIES = (
             "The paper uses RoBERTa-large on GLUE tasks, tunes λ and τ for each, and runs 10 seeds. Here all "
             "cells share encoder, number of steps, λ and τ, and are scored on the task's test split."
         ),
-    ),
-    Protocol(
-        "label-noise",
-        N_("Label noise"),
-        N_("Does a contrastive loss make training more robust to wrong labels?"),
-        N_("Gunel et al. 2021, arXiv:2011.01403, who add noisy texts instead of wrong labels"),
-        lambda _: (setting_axis("task.label_noise", 0.0, 0.2, 0.4), objectives("ce", "ce-scl")),
-        settings={"task.id": "film_reviews", "steps": 90},
-        baseline={"Objective": "CE"},
-        differs=N_(
-            "The paper creates noise with back-translations. Here a fraction ρ of each class's training rows gets "
-            "another label; validation and test labels are unchanged."
-        ),
+        place=-1,
     ),
     Protocol(
         "back-translation",
@@ -115,6 +103,20 @@ ENTRIES = (
             "paraphrase that was written for this project and should keep the meaning: a strong one changes most "
             "words, but adds few errors. No translation model is needed."
         ),
+    ),
+    Protocol(
+        "label-noise",
+        N_("Label noise"),
+        N_("Does a contrastive loss make training more robust to wrong labels?"),
+        N_("Gunel et al. 2021, arXiv:2011.01403, who add noisy texts instead of wrong labels"),
+        lambda _: (setting_axis("task.label_noise", 0.0, 0.2, 0.4), objectives("ce", "ce-scl")),
+        settings={"task.id": "film_reviews", "steps": 90},
+        baseline={"Objective": "CE"},
+        differs=N_(
+            "The paper creates noise with back-translations. Here a fraction ρ of each class's training rows gets "
+            "another label; validation and test labels are unchanged."
+        ),
+        place=-1,
     ),
     Protocol(
         "text-noise",
