@@ -83,12 +83,11 @@ PANELS = (
     Panel(
         N_("Learning rate"),
         0.13,
-        N_("multiplies every update"),
+        N_("factor of every update"),
         {"rangemode": "tozero", "exponentformat": "power", "nticks": 3},
     ),
 )
 CONTRASTIVE_HINT = N_("a contrastive term falls from its collapse line towards its lower bound")
-PARTS_HINT = N_("only the terms are comparable: the total is over all weights")
 HEIGHT_PX, TOP_PX, BOTTOM_PX = 880, 40, 40
 GAP = 0.045
 FAINT = 0.3
@@ -364,8 +363,8 @@ def _panels(steps: Sequence[Step], evaluations: Sequence[Evaluation], compared: 
     if keys:
         blocks = _blocks(compared)
         terms = join_phrase([part_label(key) for key in keys])
-        title = _("Gradient norm ({terms}: only {blocks})", terms=terms, blocks=blocks)
-        panels[3] = replace(PANELS[2], title=title, hint=PARTS_HINT)
+        title = _("Gradient norm (total: all weights; {terms}: {blocks})", terms=terms, blocks=blocks)
+        panels[3] = replace(PANELS[2], title=title)
         parts = join_phrase([part_label(key) for key in keys[:2]])
         panels[4] = replace(
             PANELS[3], title=_("Cosine between {parts} gradients ({blocks})", parts=parts, blocks=blocks)

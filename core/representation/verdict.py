@@ -61,9 +61,11 @@ class Outcome(Enum):
         "The contrastive loss is below its collapse line, but the classes are not separated: cosines within and "
         "between them are similar, and nearly every validation text gets the same prediction."
     )
-    # Translators: {covered} is "it has covered 50.0% of the distance from this line to its lower bound"
-    LEARNING = N_("The contrastive loss is below its collapse line, its value if all vectors were equal: {covered}.")
-    # Translators: {covered} is "it has covered 90.0% of the distance from this line to its lower bound"
+    # Translators: {covered} is "50.0% of the way from this line to the lower bound"
+    LEARNING = N_(
+        "If all vectors were equal, the contrastive loss would lie on the collapse line. It is now below: {covered}."
+    )
+    # Translators: {covered} is "90.0% of the way from this line to the lower bound"
     NEAR_BOUND = N_(
         "The contrastive loss is below its collapse line, and close to its lowest possible value on training "
         "batches: {covered}."
@@ -188,17 +190,16 @@ def _covered(contrast: Contrast) -> str:
     share = percent(max(0.0, contrast.covered))
     if contrast.reachable < NEARLY_THERE:
         text = _(
-            "it has covered {share} of the distance from this line to its lower bound; the most possible at τ = "
-            "{temperature:g} is {most}",
+            "{share} of the way from this line to the lower bound; the most possible at τ = {temperature:g} is {most}",
             share=share,
             most=percent(contrast.reachable),
             temperature=contrast.temperature,
         )
     else:
-        text = _("it has covered {share} of the distance from this line to its lower bound", share=share)
+        text = _("{share} of the way from this line to the lower bound", share=share)
     if contrast.steps <= 1:
         return text
-    # Translators: {covered} is "it has covered 50.0% of the distance from this line to its lower bound"
+    # Translators: {covered} is "50.0% of the way from this line to the lower bound"
     return _("{covered} (mean of the last {steps} steps)", covered=text, steps=contrast.steps)
 
 

@@ -186,13 +186,11 @@ def batch_audit(config: RunConfig, data: TaskData) -> None:
         elif plan.reads_pairs:
             st.caption(_("Each step encodes the two texts of every pair in its batch."))
         elif plan.readings == 1:
-            st.caption(_("Each step runs every text of its batch through the encoder once."))
+            st.caption(_("Cost of a step: each text of the batch is encoded once."))
         elif plan.readings == 2:
-            st.caption(_("Each step runs every text of its batch through the encoder twice."))
+            st.caption(_("Cost of a step: each text of the batch is encoded twice."))
         else:
-            st.caption(
-                _("Each step runs every text of its batch through the encoder {count} times.", count=plan.readings)
-            )
+            st.caption(_("Cost of a step: each text of the batch is encoded {count} times.", count=plan.readings))
         for label in inert_terms(phase, blocks):
             st.warning(
                 _("{loss} has no effect, because all layers it contrasts are frozen. Train more blocks.", loss=_(label))

@@ -28,9 +28,9 @@ from pages.ui.tables import csv_button
 from pages.ui.waiting import complete_since, draw_job, ensure_job, job_of, start_job
 
 CHANGES = N_(
-    "- Words are misspelt, deleted, replaced, swapped or duplicated.\n- Tokens are shuffled or cut off; random "
-    "noise, or an adversarial step that increases the SimCSE loss, is added to the token embeddings.\n- Texts are "
-    "back-translated, if the default translation models are on this machine."
+    "- Words are misspelt, deleted, replaced, swapped or duplicated.\n- Tokens are shuffled or cut off.\n- Token "
+    "embeddings are perturbed, by random noise or by an adversarial step that increases the SimCSE loss.\n- Texts "
+    "are back-translated, if the default translation models are on this machine."
 )
 UNCHANGED = N_("Unchanged")
 ONE_HOT = N_(
@@ -157,8 +157,12 @@ def moves(texts: Sequence[Input], encoder: str) -> None:
     if job is None or job.status != Status.FINISHED:
         st.caption(
             _about(
-                _("Makes changed copies of {texts}, one kind of change each:", texts=read_texts),
-                _("Shows the cosine with the unchanged text in {encoder} before training.", encoder=escaped(encoder)),
+                _("Makes changed copies of {texts}; each copy has one kind of change:", texts=read_texts),
+                _(
+                    "Shows the cosine between each changed text and its original, computed with {encoder} before "
+                    "training.",
+                    encoder=escaped(encoder),
+                ),
             )
         )
         if st.button(_("Measure changed texts"), icon=":material/spellcheck:", key="data.moves"):
@@ -195,7 +199,7 @@ def _about(texts: str, result: str) -> str:
 def _offer(page: type[Explore] | type[Compare]) -> None:
     st.caption(
         _about(
-            _("Makes changed copies of up to {count} test texts, one kind of change each:", count=TEXTS_MAX),
+            _("Makes changed copies of up to {count} test texts; each copy has one kind of change:", count=TEXTS_MAX),
             _(
                 "Shows how far the vectors move and how many predictions flip. Takes about a minute, longer with "
                 "back-translation; the result is stored."

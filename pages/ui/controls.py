@@ -173,7 +173,7 @@ def draw_files(engine: Engine, run: RunSummary) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         if run.weights_dropped_at is None and visitor().may_change(run.owner):
             st.toggle(
-                _("Always keep weights"),
+                _("Never delete weights to save space"),
                 run.keep_weights,
                 key=key,
                 on_change=turned,
@@ -295,7 +295,7 @@ def pair_page(store: Store, first: RunRecord, second: RunRecord) -> None:
 
 def import_menu(store: Store) -> None:
     """Draw the form that imports a replay as a run of this visitor."""
-    with st.popover(_("Import a replay"), icon=":material/upload:"):
+    with st.popover(_("Import a run"), icon=":material/upload:"):
         st.caption(_("A replay is a run without its weights. Use Export on a run's page to make one."))
         file = st.file_uploader(
             _("Replay"), ["zip"], label_visibility="collapsed", max_upload_size=BYTES_MAX // 2**20, key="runs.import"

@@ -136,7 +136,7 @@ def branch_form(engine: Engine, run: RunRecord, step: int) -> None:
         return
     key = f"branch.{run.id}"
     about = _("Continue from this frame with other settings, and compare both futures.")
-    with st.popover(_("New branch"), icon=":material/call_split:", key=key, help=about):
+    with st.popover(_("Branch this run"), icon=":material/call_split:", key=key, help=about):
         st.caption(about)
         wanted = step if step < run.steps else run.steps // 2
         near = max((one for one in steps if one <= wanted), default=steps[0])

@@ -198,7 +198,7 @@ def test_a_branch_goes_on_with_another_temperature_beside_its_parent(
     page: Page, server: Server, server_store: Store, hostile_run: str
 ) -> None:
     opened(page, server, hostile_run)
-    page.get_by_role("button", name="New branch").click()
+    page.get_by_role("button", name="Branch this run").click()
     # The last frame has no steps after it, so the form suggests one in the middle.
     steps = [step for step in server_store.frame_steps(hostile_run) if step <= 6]
     expect(page.get_by_role("combobox", name="After step")).to_be_visible()

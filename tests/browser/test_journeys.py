@@ -167,7 +167,7 @@ def test_a_run_goes_to_another_machine(
     assert waiting.value.suggested_filename == f"{file_stem(runs[0])}.zip"
     waiting.value.save_as(tmp_path / "film <b>.zip")
     page.goto(f"{server.url}/runs")
-    page.get_by_role("button", name="Import a replay").click()
+    page.get_by_role("button", name="Import a run").click()
     page.locator('[data-testid="stFileUploader"] input').set_input_files(tmp_path / "film <b>.zip")
     page.wait_for_url("**/fine_tune?run=*")
     expect(page.get_by_role("heading", name=runs[0].title, exact=True)).to_be_visible()

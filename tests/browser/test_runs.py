@@ -38,7 +38,7 @@ def test_a_file_that_is_no_replay_is_refused_in_a_sentence(
     (tmp_path / "<img src=x onerror=alert(1)>.zip").write_bytes(b"no archive")
     before = [run.id for run in server_store.runs()]
     page.goto(f"{server.url}/runs")
-    page.get_by_role("button", name="Import a replay").click()
+    page.get_by_role("button", name="Import a run").click()
     page.locator('[data-testid="stFileUploader"] input').set_input_files(tmp_path / "<img src=x onerror=alert(1)>.zip")
     expect(page.get_by_text("<img src=x onerror=alert(1)>.zip is damaged, or not a replay")).to_be_visible()
     assert [run.id for run in server_store.runs()] == before

@@ -63,7 +63,7 @@ LAYER_VECTORS = Published(
         (TOKENS, "5 7 9 11", "0.9202", "0.9020", "0.7286", "0.6238"),
         (TOKENS, "11", "0.9328", "0.9250", "0.7885", "0.6889"),
     ),
-    N_("DeBERTa-v3-base on IMDb, [CLS] of 5,000 validation rows, one run each"),
+    N_("DeBERTa-v3-base on IMDb, one run each; [CLS] of 5,000 validation rows"),
     NOTES,
 )
 
@@ -214,8 +214,8 @@ ENTRIES = (
         reference=CE,
         published=(LAYER_VECTORS,),
         differs=N_(
-            "The project's notes evaluate the vectors (linear SVM, 1-NN, clusters), not the classifier. They "
-            "number 12 layers from 0 to 11 and do not say whether 0 is the embeddings or the first block. Here "
+            "The project's notes evaluate the vectors (linear SVM, 1-NN, clusters), not the classifier. Their "
+            "layers are numbered 0 to 11, without saying whether 0 is the embeddings or the first block. Here "
             "layers are chosen by relative position, because encoders have 4 to 24 blocks."
         ),
     ),

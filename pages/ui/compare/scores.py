@@ -127,8 +127,8 @@ def overview(store: Store, runs: Sequence[Compared]) -> bool:
         _table(pd.DataFrame(settings), pinned=SETTING)
         st.caption(
             _(
-                "All other settings are the same or follow from these. If only some runs use a loss or view, "
-                "only its non-default settings are listed; – means that a run has no such setting."
+                "All other settings are the same or follow from these. For a loss or view that not all runs use, "
+                "settings left at their defaults are omitted; – means that a run has no such setting."
             )
         )
     else:

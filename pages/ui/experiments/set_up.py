@@ -94,11 +94,9 @@ def _launch_card(engine: Engine, design: Design | None, problem: str) -> None:
         words = {
             "cells": ngettext("{count} cell", "{count} cells", len(design.cells))
             if design.reference is None
-            else ngettext(
-                "{count} cell including the baseline", "{count} cells including the baseline", len(design.cells)
-            ),
+            else ngettext("{count} cell (baseline included)", "{count} cells (baseline included)", len(design.cells)),
             "seeds": ngettext("{count} seed", "{count} seeds", len(design.seeds)),
-            "pace": _("all cells of a seed at once")
+            "pace": _("all cells of a seed train together")
             if design.base.on_shared_trunk
             else ngettext("one run at a time", "{count} runs at a time", at_once),
         }

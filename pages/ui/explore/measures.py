@@ -133,8 +133,8 @@ def draw_plane(paths: Mapping[str, Path], *, key: str) -> None:
     st.caption(
         _(
             "Normalised vectors of the validation texts, from the first frame (circle) to the last (arrow). In "
-            "the lower left, texts of one class are close together, and all texts are spread out. Source: Wang & "
-            "Isola 2020."
+            "the lower left, each class is tight while the texts as a whole are spread out. Source: Wang & Isola "
+            "2020."
         )
     )
 
