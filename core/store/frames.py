@@ -13,7 +13,7 @@ from safetensors.numpy import save_file
 
 from core.atomic import atomic_write
 from core.errors import StoreError
-from core.events import FloatArray, Frame, Predictions, Tokens, TokenText, Word
+from core.events import Frame, Predictions, Tokens, TokenText, Word
 from core.messages import _
 from core.representation.projections import Points
 
@@ -45,39 +45,26 @@ def _save(path: Path, arrays: dict[str, NDArray[Any]], what: str) -> None:
         ) from error
 
 
-def read_array(path: Path, name: str) -> FloatArray:
-    """Read one array of a frame without reading the others.
+def read_array(path: Path, name: str, *, optional: bool = False) -> Any:
+    """Read one array of a frame without reading the others; None if it is optional and the file lacks it.
 
     Raises: StoreError for a file that is missing or damaged.
     """
-    found = _read(path, name)
-    if found is None:
-        raise StoreError(
-            "The frame file {file} is damaged ({name} is missing). Other frames are intact.",
-            file=path.name,
-            name=name,
-        )
-    return found
-
-
-def read_attention(path: Path) -> NDArray[np.float16] | None:
-    """Read the attention, [L, heads, tokens]; None if the frame has none.
-
-    Raises: StoreError for a file that is missing or damaged.
-    """
-    return _read(path, ATTENTION)
-
-
-def _read(path: Path, name: str) -> Any:
     try:
         with safe_open(path, "np") as file:
-            return file.get_tensor(name) if name in file.keys() else None  # noqa: SIM118 not a mapping
+            if name in file.keys():  # noqa: SIM118 not a mapping
+                return file.get_tensor(name)
     except (OSError, SafetensorError, ValueError) as error:
         raise StoreError(
             "The frame file {file} is missing or damaged ({reason}). Other frames are intact.",
             file=path.name,
             reason=error,
         ) from error
+    if optional:
+        return None
+    raise StoreError(
+        "The frame file {file} is damaged ({name} is missing). Other frames are intact.", file=path.name, name=name
+    )
 
 
 def write_tokens(path: Path, tokens: Tokens) -> None:
@@ -95,7 +82,12 @@ def write_tokens(path: Path, tokens: Tokens) -> None:
 def read_tokens(path: Path) -> Tokens:
     """Read tokens; a missing file gives empty ones. Raises: StoreError for a damaged file."""
     try:
-        return tokens_from_text(path.read_text(encoding="utf-8"))
+        given = json.loads(path.read_text(encoding="utf-8"))
+        texts = (
+            TokenText(tuple(sides), tuple(Word(w[0], w[1], w[2], tuple(w[3])) for w in words), length)
+            for sides, words, length in given["texts"]
+        )
+        return Tokens(tuple(given["rows"]), tuple(texts))
     except FileNotFoundError:
         return Tokens((), ())
     except (OSError, ValueError, KeyError, TypeError) as error:
@@ -108,16 +100,6 @@ def tokens_text(tokens: Tokens) -> str:
     """Serialise tokens to JSON."""
     texts = [[text.sides, text.words, text.length] for text in tokens.texts]
     return json.dumps({"rows": tokens.rows, "texts": texts}, ensure_ascii=False)
-
-
-def tokens_from_text(text: str) -> Tokens:
-    """Parse the output of `tokens_text`. Raises: ValueError, KeyError or TypeError for anything else."""
-    given = json.loads(text)
-    texts = (
-        TokenText(tuple(sides), tuple(Word(w[0], w[1], w[2], tuple(w[3])) for w in words), length)
-        for sides, words, length in given["texts"]
-    )
-    return Tokens(tuple(given["rows"]), tuple(texts))
 
 
 def write_predictions(folder: Path, predictions: Predictions) -> None:
@@ -135,7 +117,7 @@ def read_predictions(folder: Path, split: str) -> Predictions | None:
     path = folder / PREDICTIONS.format(split)
     if not path.exists():
         return None
-    logits, labels = _read(path, "logits"), _read(path, "labels")
+    logits, labels = (read_array(path, name, optional=True) for name in ("logits", "labels"))
     if logits is None or labels is None or len(logits) != len(labels):
         raise StoreError("The file {file} is damaged. The frames are intact.", file=path.name)
     return Predictions(split, logits, tuple(map(int, labels)))

@@ -182,7 +182,7 @@ class RunReader(WorkTable):
         """Read a frame. Raises: StoreError for a frame that is missing or damaged."""
         path = self._frame_path(run_id, step)
         embeddings, logits = (frame_files.read_array(path, name) for name in ("embeddings", "logits"))
-        return Frame(step, embeddings, logits, frame_files.read_attention(path))
+        return Frame(step, embeddings, logits, frame_files.read_array(path, frame_files.ATTENTION, optional=True))
 
     def map_points(self, run_id: str, step: int) -> Points:
         """Read the 2-D map [N, 2] of a frame. Raises: StoreError for a frame that is missing or damaged."""
@@ -198,7 +198,7 @@ class RunReader(WorkTable):
 
     def attention(self, run_id: str, step: int) -> NDArray[np.float16] | None:
         """Read the [CLS] attention of a frame (see `Frame`); None if it was not stored. Raises: StoreError."""
-        return frame_files.read_attention(self._frame_path(run_id, step))
+        return frame_files.read_array(self._frame_path(run_id, step), frame_files.ATTENTION, optional=True)
 
     def tokens(self, run_id: str) -> Tokens:
         """Read the tokens of the examples whose attention is in the frames; empty if they were not stored.
