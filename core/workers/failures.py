@@ -59,12 +59,6 @@ def is_of_memory(error: BaseException) -> bool:
     )
 
 
-def is_of_disk(error: BaseException) -> bool:
-    """Return True for an error of a full disk; safetensors and torch give only a text."""
-    full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
-    return full or "no space left on device" in str(error).lower()
-
-
 def plain_failure(error: BaseException, batch_size: int) -> Message:
     """Return the user-facing message for an error that ended a run."""
     if is_of_memory(error):
@@ -79,7 +73,9 @@ def plain_failure(error: BaseException, batch_size: int) -> Message:
             "encoder.",
             size=batch_size,
         )
-    if isinstance(error, DiskFullError) or is_of_disk(error):
+    full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+    # safetensors and torch give only a text.
+    if full or isinstance(error, DiskFullError) or "no space left on device" in str(error).lower():
         return Message("The disk is full: free some space or delete runs, then resume this run.")
     if isinstance(error, PlaygroundError):
         return error.message
