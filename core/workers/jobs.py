@@ -17,12 +17,12 @@ from core.messages import Text
 from core.store.database import DATABASE
 from core.store.job_table import JobRecord, JobTable
 from core.store.liveness import is_alive, liveness_of, to_json
-from core.store.records import Liveness, Status
+from core.store.records import Status
 from core.store.work import Claim
 from core.workers import job_kinds as kinds
 from core.workers import processes
 from core.workers.processes import GRACE_S, KEEPING_GRACE_S
-from core.workers.warm import ensure_running, environment_of
+from core.workers.warm import ensure_running
 
 COMMAND = (sys.executable, "-m", "core.workers")
 
@@ -65,8 +65,9 @@ class Jobs:
                 if line is not None:
                     self._ensure_running(line)
                 else:
-                    log_path = self._table.log_path(job_id)
-                    self._table.hand_over(Claim(job_id, 1, 0), self._spawn([str(self.folder), job_id], log_path, {}))
+                    command = [*self._command, str(self.folder), job_id]
+                    worker = self._spawn(command, self._table.log_path(job_id), {})
+                    self._table.hand_over(Claim(job_id, 1, 0), worker)
             except OSError:
                 shutil.rmtree(self._table.job_folder(job_id), ignore_errors=True)
                 raise
@@ -136,6 +137,8 @@ class Jobs:
             raise EngineError("Job {id} is still running: cancel it first.", id=quote_value(job_id))
         self._table.forget([job_id])
 
+    _spawn = staticmethod(processes.spawn)
+
     @cached_property
     def _table(self) -> JobTable:
         return JobTable(self.folder)
@@ -175,15 +178,9 @@ class Jobs:
             )
         return same
 
-    def _spawn(self, arguments: Sequence[str], log_path: Path, environment: Mapping[str, str]) -> Liveness | None:
-        return processes.spawn([*self._command, *arguments], log_path, environment)
-
     def _ensure_running(self, line: str) -> None:
-        arguments, log_path = (
-            ["--warm", str(self.folder), line, str(to_json(liveness_of()))],
-            self._table.warm_log_path(line),
-        )
-        ensure_running(self._table, line, lambda: self._spawn(arguments, log_path, environment_of(line)))
+        command = [*self._command, "--warm", str(self.folder), line, str(to_json(liveness_of()))]
+        ensure_running(self._table, line, command, start=self._spawn)
 
     def _revive(self) -> None:
         for line in kinds.queues():

@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any, Never
@@ -67,18 +67,19 @@ def serve(store_folder: Path, line: str, starter: Liveness | None) -> int:
     return 0
 
 
-def environment_of(line: str) -> dict[str, str]:
-    """Return the additional environment variables of a queue's warm process."""
-    return visible_gpus() if line == RUNS else dict(ONE_THREAD)
-
-
 def ensure_running(
-    table: JobTable, line: str, spawn: Callable[[], Liveness | None], leaving: Liveness | None = None
+    table: JobTable,
+    line: str,
+    command: Sequence[str],
+    *,
+    start: Callable[[Sequence[str], Path, Mapping[str, str]], Liveness | None] = spawn,
+    leaving: Liveness | None = None,
 ) -> None:
     """Start the warm process of a queue unless one is alive.
 
     Args:
-        spawn: starts a process and returns its identity; None if it has already ended.
+        command: of the process.
+        start: see `core.workers.processes.spawn`.
         leaving: a process that is alive but accepts no more work.
     Raises: OSError if no process can be started.
     """
@@ -95,7 +96,7 @@ def ensure_running(
         log_path = table.warm_log_path(line)
         log_path.parent.mkdir(parents=True, exist_ok=True)
         log_path.write_bytes(b"")
-        worker = spawn()
+        worker = start(command, log_path, visible_gpus() if line == RUNS else ONE_THREAD)
         if worker is not None:
             table.name_warm_process(line, WarmProcess(worker, LOADING, failed))
 
@@ -215,9 +216,7 @@ class WarmServer:
         """
         if not self._is_named():
             return
-        log_path, environment = self._table.warm_log_path(self._line), environment_of(self._line)
-        command = [sys.executable, *sys.orig_argv[1:]]
-        ensure_running(self._table, self._line, lambda: spawn(command, log_path, environment), leaving=self._me)
+        ensure_running(self._table, self._line, [sys.executable, *sys.orig_argv[1:]], leaving=self._me)
 
     def _carry_out(self, claim: Claim, request: dict[str, Any]) -> None:
         tempfile.tempdir = str(self._table.work_folder(claim.id))
