@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import os
 import sys
 import traceback
-from collections.abc import Callable, Generator, Sequence
-from contextlib import closing
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing, suppress
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -18,7 +19,7 @@ from core.config import RunConfig
 from core.errors import PlaygroundError, StaleAttemptError, TrainingError
 from core.events import Event, Finished, Started
 from core.messages import Message
-from core.store import Status, Store
+from core.store import ExperimentTable, Status, Store
 from core.store.attempt import Attempt
 from core.store.budget import keep_within, missing_sentence, over_budget_sentence
 from core.store.liveness import liveness_of
@@ -26,6 +27,7 @@ from core.store.work import Claim
 from core.tasks import TaskData
 from core.training.checkpoints import Checkpoints
 from core.training.fine_tune import fine_tune
+from core.training.shared_trunk import Cell, Surface
 from core.training.untrained import FolderCache
 from core.weight_files import checkpoint_path
 from core.workers.engine import build_engine
@@ -33,16 +35,16 @@ from core.workers.failures import end_with_error
 from core.workers.followers import ranks_of
 from core.workers.limits import most_of_visitor
 from core.workers.machine import gpu_ids
-from core.workers.peak_memory import PeakMemory
 from core.workers.processes import code_stamp, log, print_into
 from core.workers.recorder import Recorder
 from core.workers.run_controls import ControlState, controlled
 from core.workers.run_rows import TaskSource
-from core.workers.surface_worker import carry_cells
 
 EXIT_FINISHED, EXIT_ENDED = 0, 1
 # Limit on consecutive runs in one process. Its exit frees memory that libraries leaked.
 MOST_RUNS = 50
+STATUS, CLEAR_REFS = Path("/proc/self/status"), Path("/proc/self/clear_refs")
+RESET_PEAK = "5"  # see proc_pid_clear_refs(5)
 
 
 def work(store_folder: Path, claim: Claim) -> int:
@@ -83,7 +85,7 @@ def _carry(store: Store, attempt: Attempt, slot: int) -> Status | None:
         make_room(store, attempt)
         config = store.run(attempt.run_id).effective
         if config.on_shared_trunk:
-            return carry_cells(store, attempt, slot)
+            return _carry_cells(store, attempt, slot)
         recorder = Recorder(store, attempt)
         with controlled(store, [attempt]) as (state,):
             events = training_events(
@@ -114,6 +116,60 @@ def _carry(store: Store, attempt: Attempt, slot: int) -> Status | None:
     if torch.cuda.is_initialized():
         torch.cuda.empty_cache()
     return status
+
+
+def _carry_cells(store: Store, first: Attempt, slot: int) -> Status:
+    """Train a claimed cell together with the queued cells of its surface that have the same seed.
+
+    Returns: FINISHED if every cell finished.
+    """
+    attempts = [first, *_claim_others(store, first.run_id, slot)]
+    statuses: dict[int, Status] = {}
+    with controlled(store, attempts) as controls:
+        cells, recorders = list[Cell](), list[Recorder]()
+        source = TaskSource(store.folder)
+        for attempt, state in zip(attempts, controls, strict=True):
+            attempt.register()
+            config = store.run(attempt.run_id).effective
+            data = source.rows_of(config.task, config.seed)
+            checkpoints = Checkpoints(attempt.folder, config.checkpoint.every_steps, attempt.check)
+            cells.append(Cell(config, data, state, checkpoints, state.is_paused))
+            recorders.append(Recorder(store, attempt))
+        dropped: set[int] = set()
+        try:
+            for number, event in Surface(cells, FolderCache(store.cache_folder), dropped).events():
+                if number in dropped:
+                    continue
+                try:
+                    if isinstance(event, Exception):
+                        raise event
+                    recorders[number].record(event)
+                except StaleAttemptError as error:
+                    log(str(error))
+                    dropped.add(number)
+                except Exception as error:
+                    log("".join(traceback.format_exception(error)))
+                    end_with_error(store, attempts[number], error)
+                    statuses[number] = Status.FAILED
+                    dropped.add(number)
+                if isinstance(event, Finished):
+                    statuses[number] = Status(event.status)
+        except BaseException as error:
+            log(traceback.format_exc())
+            for number, attempt in enumerate(attempts):
+                if number not in statuses and number not in dropped:
+                    end_with_error(store, attempt, error)
+    whole = len(statuses) == len(attempts) and set(statuses.values()) == {Status.FINISHED}
+    return Status.FINISHED if whole else Status.FAILED
+
+
+def _claim_others(store: Store, run_id: str, slot: int) -> Iterator[Attempt]:
+    """Claim the queued cells of the same surface and seed, which share the slot."""
+    for experiment_id, seed in ExperimentTable(store.folder).cells_of(run_id):
+        runs = ExperimentTable(store.folder).runs(experiment_id)
+        wanted = {run.run_id for run in runs if run.seed == seed and run.status == Status.QUEUED and run.run_id}
+        while (claim := store.claim_next([slot], liveness_of(), among=wanted)) is not None:
+            yield store.attempt(claim.id, claim.attempt)
 
 
 def _claim_next_here(store: Store, ended: Claim) -> Claim | None:
@@ -180,6 +236,43 @@ def training_events(
             else:
                 yield event
             controls.wait_while_paused()
+
+
+class PeakMemory:
+    """The largest memory that this process needs from now on, beyond what it holds now.
+
+    A process carries out several runs. Memory that an earlier run freed is therefore returned to the system first, and
+    the peak starts again.
+    """
+
+    def __init__(self) -> None:
+        gc.collect()
+        with suppress(OSError, AttributeError):  # glibc alone keeps freed memory, and has this function
+            ctypes.CDLL(None).malloc_trim(0)
+        if torch.cuda.is_initialized():
+            torch.cuda.reset_peak_memory_stats()
+        self._before: int | None = None
+        with suppress(OSError):  # only Linux has these files
+            CLEAR_REFS.write_text(RESET_PEAK)
+            self._before = _status_bytes("VmRSS")
+
+    def read_bytes(self, device: str) -> int | None:
+        """Return the peak so far.
+
+        Args:
+            device: of the run. On CUDA the peak is that of the tensors on the GPU; elsewhere, that of the resident
+                memory of this process beyond what it held before.
+        Returns: bytes; None if this system does not report it.
+        """
+        if torch.device(device).type == "cuda":
+            return torch.cuda.max_memory_allocated()
+        return None if self._before is None else max(0, _status_bytes("VmHWM") - self._before)
+
+
+def _status_bytes(name: str) -> int:
+    """Return a field of this process's status file, in bytes."""
+    line = next(line for line in STATUS.read_text().splitlines() if line.startswith(f"{name}:"))
+    return int(line.split()[1]) * 1024
 
 
 def start_of(store: Store, config: RunConfig) -> Path | None:

@@ -81,7 +81,6 @@ WITH_TORCH = (
     "core.artifacts.inspect_job",
     "core.workers.run_worker",
     "core.workers.followers",
-    "core.workers.surface_worker",
     "core.workers.cluster",
     "core.exports.script",
 )

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import torch
 
-from core.workers.peak_memory import PeakMemory
 from core.workers.run_controls import ControlState
+from core.workers.run_worker import PeakMemory
 from tests.core.workers.test_branches import store, train
 
 __all__ = ["store"]
