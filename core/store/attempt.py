@@ -132,10 +132,11 @@ class Attempt:
             db.execute("UPDATE runs SET last_step = ? WHERE id = ?", (max(e.step for e in events), self.run_id))
 
     def evaluation(self, step: int, split: str, values: Mapping[str, float]) -> None:
-        self._write(
-            "INSERT OR REPLACE INTO evaluations (run_id, step, split, measures) VALUES (?, ?, ?, ?)",
-            (self.run_id, step, split, json.dumps(dict(values))),
-        )
+        measures = json.dumps(dict(values))
+        with self._writing():
+            self.store.insert(
+                "evaluations", replace=True, run_id=self.run_id, step=step, split=split, measures=measures
+            )
 
     def predictions(self, event: Predictions) -> None:
         """Store the model's predictions for the rows of a split."""
@@ -147,9 +148,8 @@ class Attempt:
         self.check()
         name = f"frame-{frame.step:07d}.safetensors"
         frame_files.write_frame(self.folder / name, frame, points)
-        self._write(
-            "INSERT OR REPLACE INTO frames (run_id, step, file) VALUES (?, ?, ?)", (self.run_id, frame.step, name)
-        )
+        with self._writing():
+            self.store.insert("frames", replace=True, run_id=self.run_id, step=frame.step, file=name)
 
     def tokens(self, event: Tokens) -> None:
         """Store the tokens of the examples. A resumed run overwrites them with the same tokens."""
@@ -158,10 +158,7 @@ class Attempt:
 
     def record_knob_turn(self, step: int, name: str, value: float) -> None:
         with self._writing() as db:
-            db.execute(
-                "INSERT OR REPLACE INTO knob_turns (run_id, step, name, value) VALUES (?, ?, ?, ?)",
-                (self.run_id, step, name, value),
-            )
+            self.store.insert("knob_turns", replace=True, run_id=self.run_id, step=step, name=name, value=value)
             _take_turn(db, self.run_id, name, value)
 
     def record_refused_turn(self, name: str, value: float, message: Text) -> None:

@@ -185,6 +185,12 @@ class Database:
         with self.transaction() as db:
             return db.execute(sql, values)
 
+    def insert(self, table: str, *, replace: bool = False, **values: Any) -> None:
+        """Insert a row, given by column. Args: replace: True to replace a row with the same key."""
+        verb = "INSERT OR REPLACE" if replace else "INSERT"
+        places = ", ".join("?" * len(values))
+        self.write(f"{verb} INTO {table} ({', '.join(values)}) VALUES ({places})", tuple(values.values()))
+
     def despite_full_disk(self, change: Callable[[], Made]) -> Made:
         """Make a change to the database; on a full disk, delete the reserve and try once more.
 

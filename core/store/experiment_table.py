@@ -106,10 +106,8 @@ class ExperimentTable(Database):
     def create(self, name: str, design: str, owner: str | None = None) -> str:
         """Add an experiment whose runs are to be executed; return its id. Raises: ConfigError for an overlong name."""
         experiment_id = new_id()
-        self.write(
-            "INSERT INTO experiments (id, name, design, wanted, created_at, owner) VALUES (?, ?, ?, 1, ?, ?)",
-            (experiment_id, checked_name(name), design, time.time(), owner),
-        )
+        given = {"id": experiment_id, "name": checked_name(name), "design": design, "owner": owner}
+        self.insert("experiments", wanted=1, created_at=time.time(), **given)
         return experiment_id
 
     def adopt(self, experiment_id: str, name: str, design: str) -> None:
@@ -224,11 +222,8 @@ class ExperimentTable(Database):
         self, experiment_id: str, cell: int, seed: int, run_id: str | None, problem: Text | None = None
     ) -> None:
         """Assign a run to a cell and seed, or None and the reason why it could not be created."""
-        self.write(
-            "INSERT OR REPLACE INTO experiment_runs (experiment_id, cell, seed, run_id, problem) "
-            "VALUES (?, ?, ?, ?, ?)",
-            (experiment_id, cell, seed, run_id, problem),
-        )
+        given = {"experiment_id": experiment_id, "cell": cell, "seed": seed, "run_id": run_id, "problem": problem}
+        self.insert("experiment_runs", replace=True, **given)
 
     def forget_missing(self, experiment_id: str) -> None:
         """Reset the cells whose run could not be created or was deleted, so that it can be created again."""

@@ -94,22 +94,19 @@ class TaskLibrary:
                 # A discarded task is replaced; only its creation time is kept.
                 kept = db.execute("DELETE FROM tasks WHERE id = ? RETURNING created_at", (task_id,)).fetchone()
                 classes = dict(Counter(rows.labels).most_common()) if rows.kind == "classes" else {}
-                db.execute(
-                    "INSERT INTO tasks (id, name, source, kind, pairs, rows, classes, splits, created_at, changed_at, "
-                    "owner) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                    (
-                        task_id,
-                        self._free_name(name),
-                        source,
-                        rows.kind,
-                        rows.seconds is not None,
-                        len(rows),
-                        json.dumps(classes, ensure_ascii=False),
-                        json.dumps(Counter[str](rows.splits or ())),
-                        kept["created_at"] if kept else now,
-                        now,
-                        owner,
-                    ),
+                self._database.insert(
+                    "tasks",
+                    id=task_id,
+                    name=self._free_name(name),
+                    source=source,
+                    kind=rows.kind,
+                    pairs=rows.seconds is not None,
+                    rows=len(rows),
+                    classes=json.dumps(classes, ensure_ascii=False),
+                    splits=json.dumps(Counter[str](rows.splits or ())),
+                    created_at=kept["created_at"] if kept else now,
+                    changed_at=now,
+                    owner=owner,
                 )
             db.execute("UPDATE tasks SET changed_at = ? WHERE id = ?", (now, task_id))
         return self.task(task_id)

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from core.config import RunConfig, check_turn
 from core.config.compare import config_hash
@@ -71,33 +72,24 @@ class Store(RunReader):
             owner: the visitor who starts the run; None on a server that is not shared.
         """
         run_id = new_id()
-        self._insert(run_id, config, config.name, owner, cell, config_hash=config_hash(config.to_json()))
+        self._insert(run_id, config, owner, cell, name=config.name, config_hash=config_hash(config.to_json()))
         return run_id
 
     def _insert(
         self,
         run_id: str,
         config: RunConfig,
-        name: str,
         owner: str | None,
         cell: tuple[str, int, int] | None,
-        *,
-        config_hash: str | None = None,
-        worked_s: float = 0.0,
         worker: Liveness | None = None,
+        **columns: Any,
     ) -> None:
-        with self.transaction() as db:
+        with self.transaction():
             self.add_work(run_id, RUN, RUNS, owner=owner, background=cell is not None, worker=worker)
-            db.execute(
-                "INSERT INTO runs (id, name, config, config_hash, steps, worked_s) VALUES (?, ?, ?, ?, ?, ?)",
-                (run_id, name, config.to_json(), config_hash, config.steps, worked_s),
-            )
+            self.insert("runs", id=run_id, config=config.to_json(), steps=config.steps, **columns)
             if cell is not None:
-                db.execute(
-                    "INSERT OR REPLACE INTO experiment_runs (experiment_id, cell, seed, run_id, own) "
-                    "VALUES (?, ?, ?, ?, 1)",
-                    (*cell, run_id),
-                )
+                of_cell = dict(zip(("experiment_id", "cell", "seed"), cell, strict=True))
+                self.insert("experiment_runs", replace=True, run_id=run_id, own=1, **of_cell)
 
     def same_as(self, config: RunConfig) -> str | None:
         """Return the id of a run with the same prepared config; None if there is none.
@@ -135,7 +127,7 @@ class Store(RunReader):
             if db.execute("SELECT 1 FROM runs WHERE id = ?", (run_id,)).fetchone():
                 raise StoreError("Run {id} exists already: open it from the list of runs.", id=run_id)
             # No hash: the same config gives different curves on another machine.
-            self._insert(run_id, config, checked_name(name), owner, cell, worked_s=worked_s, worker=liveness_of())
+            self._insert(run_id, config, owner, cell, liveness_of(), name=checked_name(name), worked_s=worked_s)
         return self.attempt(run_id, 1)
 
     def bring_back(self, run_id: str) -> bool:
@@ -272,16 +264,13 @@ class Store(RunReader):
             if run.config.repeats(run.last_step + 1):
                 raise ConfigError(str(name), value, "this run still repeats the steps of its parent; turn it later.")
             check_turn(run.config, run.last_step + 1, str(name), float("nan") if value is None else value)
-        with self.transaction() as db:
+        with self.transaction():
             status = observed_status(self._row(run_id))
             if status == Status.QUEUED and kind == "stop":
                 self.end(run_id, Status.STOPPED, NOT_STARTED)
             elif status.ended:
                 raise EngineError(NOTHING_TO_DO[kind], id=run_id, status=Message(str(status)))
-            db.execute(
-                "INSERT INTO controls (run_id, kind, name, value, sent_at) VALUES (?, ?, ?, ?, ?)",
-                (run_id, kind, name, value, time.time()),
-            )
+            self.insert("controls", run_id=run_id, kind=kind, name=name, value=value, sent_at=time.time())
 
     # The queue
 

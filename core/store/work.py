@@ -86,24 +86,21 @@ class WorkTable(Database):
     ) -> None:
         """Add work to a queue. Work without a queue or with a worker does not wait: its first attempt is starting."""
         now, starting = time.time(), line is None or worker is not None
-        self.write(
-            "INSERT INTO work (id, kind, line, status, owner, background, created_at, queued_at, attempt, worker, "
-            "heartbeat_at, label, request) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (
-                work_id,
-                kind,
-                line,
-                Status.STARTING if starting else Status.QUEUED,
-                owner,
-                background,
-                now,
-                now,
-                int(starting),
-                to_json(worker),
-                now,
-                label,
-                as_json(request or {}),
-            ),
+        self.insert(
+            "work",
+            id=work_id,
+            kind=kind,
+            line=line,
+            status=Status.STARTING if starting else Status.QUEUED,
+            owner=owner,
+            background=background,
+            created_at=now,
+            queued_at=now,
+            attempt=int(starting),
+            worker=to_json(worker),
+            heartbeat_at=now,
+            label=label,
+            request=as_json(request or {}),
         )
 
     def claim_next(
@@ -284,15 +281,13 @@ class WorkTable(Database):
             db.execute("DELETE FROM warm_processes WHERE warm_group = ?", (line,))
             if process is None:
                 return
-            db.execute(
-                "INSERT INTO warm_processes (warm_group, worker, doing, failed_starts) VALUES (?, ?, ?, ?)",
-                (line, to_json(process.worker), process.doing, process.failed_starts),
-            )
+            worker, failed = to_json(process.worker), process.failed_starts
+            self.insert("warm_processes", warm_group=line, worker=worker, doing=process.doing, failed_starts=failed)
             if before is not None and before.worker != process.worker:
                 db.execute(
                     "UPDATE work SET worker = ?, heartbeat_at = ? WHERE line = ? "
                     "AND status IN ('starting', 'stopping') AND worker = ?",
-                    (to_json(process.worker), time.time(), line, to_json(before.worker)),
+                    (worker, time.time(), line, to_json(before.worker)),
                 )
 
 
