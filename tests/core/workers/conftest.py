@@ -1,8 +1,10 @@
-"""Fixtures with job kinds that exist only in these tests. No process outlives its test."""
+"""Fixtures with job kinds that exist only in these tests, and a cluster. No process outlives its test."""
 
 from __future__ import annotations
 
 import contextlib
+import os
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,10 +12,12 @@ from pathlib import Path
 import psutil
 import pytest
 
+from core.store import Store
 from core.store.work import RUNS
 from core.workers import Jobs, processes
 from core.workers import job_kinds as kinds
 from tests.core.workers.watching import processes_on
+from tests.ray_cluster import DemoCluster
 
 PROGRAM = Path(__file__).with_name("program.py")
 OWN = ("count", "wait", "turn", "keep", "hub", "translate")
@@ -56,3 +60,23 @@ def jobs_of_program(store_folder: Path, patch: pytest.MonkeyPatch) -> Iterator[J
                 for one in [*process.children(recursive=True), process]:
                     one.kill()
         psutil.wait_procs(left, timeout=5)
+
+
+@pytest.fixture(scope="module")
+def ray_nodes() -> Iterator[DemoCluster]:
+    """Yield a cluster whose head, the app's machine, provides no cores, and whose other node provides one."""
+    with DemoCluster(0, 1) as nodes:
+        yield nodes
+
+
+@pytest.fixture(scope="module")
+def ray_store(tmp_path_factory: pytest.TempPathFactory, ray_nodes: DemoCluster) -> Iterator[Store]:
+    store = Store(tmp_path_factory.mktemp("ray") / "runs")
+    yield store
+    end_warm_process(store, kinds.CLUSTER)
+
+
+def end_warm_process(store: Store, line: str) -> None:
+    process = store.warm_process(line)
+    if process is not None and process.alive:
+        os.kill(process.worker.pid, signal.SIGKILL)

@@ -23,7 +23,7 @@ from core.store import Status, Store
 from core.weight_files import checkpoint_path, state_path
 from core.workers import LocalEngine, run_worker
 from tests.cases import slow_but
-from tests.core.workers.following_runs import curve, going, wait_until
+from tests.core.workers.following_runs import assert_equal_records, curve, going, wait_until
 
 STEPS, AT = 12, 6
 DISPATCH = LocalEngine.dispatch
@@ -90,21 +90,6 @@ def repeated_steps(store: Store, branch_id: str, parent_id: str) -> list[int]:
     """Return the shared steps that the branch computed again: their durations differ."""
     times = [{step.step: step.values["step_s"] for step in store.steps(run)} for run in (branch_id, parent_id)]
     return [step for step in range(1, AT + 1) if times[0][step] != times[1][step]]
-
-
-def assert_equal_records(store: Store, one: str, other: str, last: int = STEPS) -> None:
-    """Compare every step, frame and evaluation up to a step, to the last bit."""
-    assert curve(store, one)[:last] == curve(store, other)[:last]
-    frames = [step for step in store.frame_steps(one) if step <= last]
-    assert frames == [step for step in store.frame_steps(other) if step <= last]
-    for step in frames:
-        found, expected = store.frame(one, step), store.frame(other, step)
-        np.testing.assert_array_equal(found.embeddings, expected.embeddings)
-        np.testing.assert_array_equal(found.logits, expected.logits)
-        np.testing.assert_array_equal(found.attention, expected.attention)
-        np.testing.assert_array_equal(store.map_points(one, step), store.map_points(other, step))
-    scores = [[e for e in store.evaluations(run) if e.step <= last and e.split == "validation"] for run in (one, other)]
-    assert scores[0] == scores[1]
 
 
 @pytest.mark.parametrize("part", slow_but(["last_blocks"], ["all", "last_blocks", "lora"]))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -13,7 +12,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import psutil
 import pytest
 import torch
@@ -25,11 +23,10 @@ from core.store import ExperimentTable, Status, Store, rows_path
 from core.store.work import LOADING, RUNS
 from core.workers import Engine, LocalEngine, failures, run_worker
 from core.workers.cluster.ray_engine import RayEngine
-from core.workers.job_kinds import CLUSTER
 from tests.cases import slow_but
-from tests.core.workers.following_runs import curve, going, wait_until
+from tests.core.workers.conftest import end_warm_process
+from tests.core.workers.following_runs import assert_equal_records, curve, going, stop_runs, wait_until
 from tests.core.workers.watching import wait_for
-from tests.ray_cluster import DemoCluster
 
 ROOT = Path(__file__).resolve().parents[3]
 START_S, END_S = 40.0, 20.0
@@ -49,9 +46,7 @@ def shared_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
         worker = worker_of(store, run.id)
         if worker is not None:
             worker.kill()
-    process = store.warm_process(RUNS)
-    if process is not None and process.alive:
-        os.kill(process.worker.pid, signal.SIGKILL)
+    end_warm_process(store, RUNS)
 
 
 @pytest.fixture(scope="module")
@@ -76,31 +71,12 @@ def engine(
             assert is_warm(shared_store), "the warm process went away"
         made = LocalEngine(shared_store, slots=range(1), forks=request.param == "warm")
     yield made
-    for run in made.store.runs():
-        if run.status == Status.QUEUED or run.status.active:
-            made.stop(run.id)
-            wait_until(made.store, run.id, lambda r: r.status.ended)
+    stop_runs(made)
 
 
 # Workers of this machine execute a run by the same function, however they start. On a cluster, the bridge passes
 # controls and files on.
 START_DOES_NOT_MATTER = pytest.mark.parametrize("engine", slow_but(["warm"], ["warm", "ray"]), indirect=True)
-
-
-@pytest.fixture(scope="module")
-def ray_nodes() -> Iterator[DemoCluster]:
-    """Yield a cluster whose head, the app's machine, provides no cores, and whose other node provides one."""
-    with DemoCluster(0, 1) as nodes:
-        yield nodes
-
-
-@pytest.fixture(scope="module")
-def ray_store(tmp_path_factory: pytest.TempPathFactory, ray_nodes: DemoCluster) -> Iterator[Store]:
-    store = Store(tmp_path_factory.mktemp("ray") / "runs")
-    yield store
-    bridge = store.warm_process(CLUSTER)
-    if bridge is not None and bridge.alive:
-        os.kill(bridge.worker.pid, signal.SIGKILL)
 
 
 def worker_of(store: Store, run_id: str) -> psutil.Process | None:
@@ -240,14 +216,8 @@ def test_a_killed_worker_reads_interrupted_and_resumes_on_the_same_curve(engine:
     engine.resume(killed)
     wait_until(engine.store, killed, lambda r: r.status == Status.FINISHED)
     assert engine.store.run(killed).attempt == 2
-    assert curve(engine.store, killed) == curve(engine.store, whole)
-    assert engine.store.frame_steps(killed) == engine.store.frame_steps(whole)
-    for step in engine.store.frame_steps(whole):
-        ours, theirs = engine.store.frame(killed, step), engine.store.frame(whole, step)
-        np.testing.assert_array_equal(ours.embeddings, theirs.embeddings)
-        np.testing.assert_array_equal(ours.logits, theirs.logits)
-        maps = (engine.store.map_points(killed, step), engine.store.map_points(whole, step))
-        np.testing.assert_array_equal(*maps)
+    assert engine.store.frame_steps(whole)
+    assert_equal_records(engine.store, killed, whole)
 
 
 def test_a_failed_run_says_why_and_lets_the_next_one_start(

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,44 +20,22 @@ from core.workers import LocalEngine, build_engine
 from core.workers.cluster.ray_engine import RayEngine
 from core.workers.job_kinds import CLUSTER
 from core.workers.processes import free_port
-from tests.core.workers.following_runs import curve, going, wait_until
+from tests.core.workers.conftest import end_warm_process
+from tests.core.workers.following_runs import assert_equal_records, going, stop_runs, wait_until
 from tests.ray_cluster import DemoCluster
 
 pytestmark = pytest.mark.slow
 
 LONG = 50_000
-WAIT_S = 100.0
-
-
-@pytest.fixture(scope="module")
-def nodes() -> Iterator[DemoCluster]:
-    with DemoCluster(0, 1) as made:
-        yield made
-
-
-@pytest.fixture(scope="module")
-def module_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
-    store = Store(tmp_path_factory.mktemp("ray") / "runs")
-    yield store
-    end_bridge(store)
 
 
 @pytest.fixture
-def engine(nodes: DemoCluster, module_store: Store, monkeypatch: pytest.MonkeyPatch) -> Iterator[RayEngine]:
-    monkeypatch.setenv("SCL_ENGINE", nodes.address)
-    made = build_engine(module_store)
+def engine(ray_nodes: DemoCluster, ray_store: Store, monkeypatch: pytest.MonkeyPatch) -> Iterator[RayEngine]:
+    monkeypatch.setenv("SCL_ENGINE", ray_nodes.address)
+    made = build_engine(ray_store)
     assert isinstance(made, RayEngine)
     yield made
-    for run in module_store.runs():
-        if run.status == Status.QUEUED or run.status.active:
-            made.stop(run.id)
-            wait_until(module_store, run.id, lambda r: r.status.ended)
-
-
-def end_bridge(store: Store) -> None:
-    bridge = store.warm_process(CLUSTER)
-    if bridge is not None and bridge.alive:
-        os.kill(bridge.worker.pid, signal.SIGKILL)
+    stop_runs(made)
 
 
 def node_of(run: RunRecord) -> str:
@@ -68,7 +44,7 @@ def node_of(run: RunRecord) -> str:
     return run.place.split()[0]
 
 
-def test_a_run_goes_on_elsewhere_when_its_node_is_lost(engine: RayEngine, nodes: DemoCluster, draft: Any) -> None:
+def test_a_run_goes_on_elsewhere_when_its_node_is_lost(engine: RayEngine, ray_nodes: DemoCluster, draft: Any) -> None:
     store = engine.store
     snapshots = {"checkpoint": {"every_steps": 20, "snapshot_steps": [20]}, "probe": {"frame_steps": [20, 60, 120]}}
     made = draft(steps=400, more=snapshots)
@@ -77,20 +53,16 @@ def test_a_run_goes_on_elsewhere_when_its_node_is_lost(engine: RayEngine, nodes:
     assert node_of(store.run(whole)) == "two"
     wait_until(store, lost, lambda r: going(r, 70))
     began = store.run(lost)
-    nodes.kill("two")
-    nodes.add("three", 1)
+    ray_nodes.kill("two")
+    ray_nodes.add("three", 1)
     run = wait_until(store, lost, lambda r: r.status.ended)
     print(str(run.message), store.log_path(lost).read_text())
     assert (run.status, run.attempt, node_of(run)) == (Status.FINISHED, began.attempt + 1, "three")
     assert run.message is not None
     assert str(run.message).startswith(f"Node {began.place} was lost at step ")
     assert "The run continued elsewhere from step " in str(run.message)
-    assert curve(store, lost) == curve(store, whole)
-    assert store.frame_steps(lost) == store.frame_steps(whole)
-    for step in store.frame_steps(whole):
-        ours, theirs = store.frame(lost, step), store.frame(whole, step)
-        np.testing.assert_array_equal(ours.embeddings, theirs.embeddings)
-        np.testing.assert_array_equal(ours.logits, theirs.logits)
+    assert store.frame_steps(whole)
+    assert_equal_records(store, lost, whole)
     predicted = store.predictions(lost), store.predictions(whole)
     assert predicted[0] is not None
     assert predicted[1] is not None
@@ -103,15 +75,15 @@ def test_a_run_goes_on_elsewhere_when_its_node_is_lost(engine: RayEngine, nodes:
         assert all(np.array_equal(mine[part], other[part]) for part in mine)
 
 
-def test_a_paused_run_stays_paused_when_its_node_is_lost(engine: RayEngine, nodes: DemoCluster, draft: Any) -> None:
+def test_a_paused_run_stays_paused_when_its_node_is_lost(engine: RayEngine, ray_nodes: DemoCluster, draft: Any) -> None:
     store = engine.store
     run_id = engine.submit(draft(steps=LONG, more={"checkpoint": {"every_steps": 5}}))
     run = wait_until(store, run_id, lambda r: going(r, 10))
     engine.pause(run_id)
     wait_until(store, run_id, lambda r: r.status == Status.PAUSED)
     gone = node_of(run)
-    nodes.kill(gone)
-    nodes.add("four" if gone == "three" else "three", 1)
+    ray_nodes.kill(gone)
+    ray_nodes.add("four" if gone == "three" else "three", 1)
     run = wait_until(store, run_id, lambda r: r.attempt == 2 and r.place is not None and r.begun_attempt == 2)
     time.sleep(1.0)
     at = store.run(run_id).last_step
@@ -121,7 +93,9 @@ def test_a_paused_run_stays_paused_when_its_node_is_lost(engine: RayEngine, node
     wait_until(store, run_id, lambda r: r.status == Status.RUNNING and going(r, at + 3))
 
 
-def test_nodes_read_nothing_of_the_apps_disk(engine: RayEngine, nodes: DemoCluster, draft: Any, tmp_path: Path) -> None:
+def test_nodes_read_nothing_of_the_apps_disk(
+    engine: RayEngine, ray_nodes: DemoCluster, draft: Any, tmp_path: Path
+) -> None:
     store = engine.store
     given = draft(steps=LONG)
     mine = tmp_path / "encoder"
@@ -136,7 +110,7 @@ def test_nodes_read_nothing_of_the_apps_disk(engine: RayEngine, nodes: DemoClust
     for kept in (store.folder, mine):
         assert not [path for path in touched if path.startswith(str(kept))]
     # Its code was unpacked below the root folder of its own node.
-    assert process.cwd().startswith(str(nodes.folder / node_of(store.run(run_id))))
+    assert process.cwd().startswith(str(ray_nodes.folder / node_of(store.run(run_id))))
 
 
 def _title(process: psutil.Process) -> str:
@@ -190,7 +164,7 @@ def test_a_cluster_that_does_not_answer_is_named_on_the_runs_that_wait(
     try:
         run = wait_until(store, run_id, lambda r: r.message is not None)
     finally:
-        end_bridge(store)
+        end_warm_process(store, CLUSTER)
     assert run.status == Status.QUEUED
     assert str(run.message) == f"The Ray cluster at {address} does not answer (Connection refused)."
 
