@@ -29,7 +29,7 @@ from core.store import liveness as live
 from core.store.database import RESERVE, Database
 from core.store.liveness import liveness_of, to_json
 from core.workers import LocalEngine
-from core.workers.failures import end_with_error, is_of_memory
+from core.workers.failures import end_with_error
 from pages.ui.serving import LeftSessions
 from tests.attacks.conftest import ROOT, Draft, page
 from tests.pages.test_pages import words
@@ -66,12 +66,6 @@ def give_to(store: Store, run_id: str, pid: int, silent_s: float = 0.0) -> None:
 
 
 class TestMemory:
-    def test_words_of_onednn_mean_a_lack_of_memory(self) -> None:
-        for words_of in ("could not create a primitive", "could not execute a primitive", "std::bad_alloc"):
-            assert is_of_memory(RuntimeError(words_of)), words_of
-        unsupported = "could not create a primitive descriptor for a matmul primitive"
-        assert not is_of_memory(RuntimeError(unsupported))
-
     @pytest.mark.parametrize(("after", "status"), [(4, Status.QUEUED), (3, Status.INTERRUPTED)])
     def test_a_worker_killed_by_the_kernel_is_retried_with_half(
         self,

@@ -11,7 +11,7 @@ import pytest
 from core.store import Status
 from core.store.job_table import JobTable
 from core.store.liveness import liveness_of
-from core.store.work import Claim, WarmProcess
+from core.store.work import Claim
 
 
 @pytest.fixture
@@ -49,18 +49,6 @@ def test_a_job_of_a_process_that_is_gone_is_interrupted_unless_its_end_was_wante
         table.hand_over(Claim(job_id, 1, 0), replace(me, started_at=me.started_at + 1000))
     table.ask_to_end(ids[1])
     assert [job.status for job in table.jobs()] == ["stopped", "interrupted"]
-
-
-def test_a_waiting_job_says_what_it_waits_for(table: JobTable) -> None:
-    first, second = (table.add("map", {"n": n}, "Map", "maps") for n in range(2))
-    messages = {job.id: str(job.message) for job in table.jobs()}
-    assert messages == {first: "starting", second: "queued, 1 ahead"}
-    table.name_warm_process("maps", WarmProcess(liveness_of(), "some job"))
-    messages = {job.id: str(job.message) for job in table.jobs()}
-    assert messages == {
-        first: "queued, 1 ahead",
-        second: "queued, 2 ahead",
-    }
 
 
 def test_only_one_that_is_running_reports_and_only_its_first_end_counts(table: JobTable) -> None:

@@ -39,13 +39,6 @@ def wait(request: Json, folder: Path, progress: Progress) -> Json:
     return {}
 
 
-def turn(request: Json, folder: Path, progress: Progress) -> Json:
-    progress(1, None, "at work")
-    while not os.path.exists(request["until"]):
-        time.sleep(0.02)
-    return {}
-
-
 def keep(request: Json, folder: Path, progress: Progress) -> Json:
     progress(request["done"], 5, "keeping")
     time.sleep(request["for_s"])
@@ -108,7 +101,8 @@ def step(request: Json, folder: Path, progress: Progress) -> Json:
     return {"pid": os.getpid(), "steps": steps}
 
 
-KINDS = {name: f"__main__:{name}" for name in ("count", "wait", "turn", "keep", "look", "step")} | {
+KINDS = {name: f"__main__:{name}" for name in ("count", "wait", "keep", "look", "step")} | {
+    "turn": "__main__:step",
     "look_too": "__main__:look",
     "sleep": "__main__:wait",
     "fail": "__main__:refuse",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import time
 from collections.abc import Callable
 
 import numpy as np
@@ -18,6 +17,7 @@ from core.store import ExperimentTable, Status, Store
 from core.workers import LocalEngine
 from core.workers.early_stopping import is_poor, reason_to_end
 from core.workers.recorder import Recorder
+from tests.core.workers.watching import wait_for
 
 Curves = dict[str, list[tuple[int, float]]]
 
@@ -135,11 +135,8 @@ def test_a_poor_run_really_ends_and_is_not_begun_again(store: Store, draft: Call
     good.end(Status.FINISHED)
     poor = engine.queue(*engine.prepared(design.draft(design.cells[1], 0)), (experiment, 1, 0))
     engine.dispatch()
-    deadline = time.monotonic() + 60
-    while not is_over(design, runs := experiments.table.runs(experiment)):
-        assert time.monotonic() < deadline, runs
-        time.sleep(0.1)
-    found = store.run(poor)
+    wait_for(lambda: is_over(design, experiments.table.runs(experiment)))
+    runs, found = experiments.table.runs(experiment), store.run(poor)
     assert found.status == Status.STOPPED
     assert 100 <= found.last_step < 2_000
     assert str(found.message).startswith("Ended early at step 100: ")

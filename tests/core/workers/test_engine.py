@@ -277,12 +277,12 @@ def test_two_servers_never_start_a_run_twice(store: Store, monkeypatch: pytest.M
 
 
 def test_out_of_memory_offers_a_smaller_batch() -> None:
-    for error in (
-        torch.OutOfMemoryError("CUDA out of memory"),
-        MemoryError(),
-        RuntimeError("can't allocate memory: x"),
-    ):
-        assert "try a batch of 8" in str(failures.plain_failure(error, 16))
+    of_onednn = ("could not create a primitive", "could not execute a primitive", "std::bad_alloc")
+    messages = map(RuntimeError, ("can't allocate memory: x", *of_onednn))
+    for error in (torch.OutOfMemoryError("CUDA out of memory"), MemoryError(), *messages):
+        assert "try a batch of 8" in str(failures.plain_failure(error, 16)), error
+    unsupported = RuntimeError("could not create a primitive descriptor for a matmul primitive")
+    assert "unexpected RuntimeError" in str(failures.plain_failure(unsupported, 16))
     assert "train fewer blocks" in str(failures.plain_failure(MemoryError(), 1))
     assert "unexpected ZeroDivisionError" in str(failures.plain_failure(ZeroDivisionError("x"), 16))
 

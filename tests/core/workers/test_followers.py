@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -20,8 +19,8 @@ from core.store.work import RUNS
 from core.workers import LocalEngine
 from core.workers.followers import ranks_of
 from tests.core.workers.following_runs import wait_until
+from tests.core.workers.watching import wait_for
 
-WAIT_S = 100.0
 LONG = 50_000
 Draft = Callable[..., RunConfig]
 
@@ -51,10 +50,7 @@ def test_a_run_in_two_processes_finishes_and_leaves_none_behind(engine: LocalEng
     assert (run.status, run.last_step) == (Status.FINISHED, 8)
     assert len(engine.store.steps(run_id)) == 8
     assert engine.store.frame_steps(run_id) == list(run.config.probe.frame_steps or ())
-    deadline = time.monotonic() + WAIT_S
-    while following(engine.store, run_id):
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    wait_for(lambda: not following(engine.store, run_id))
 
 
 @pytest.mark.slow

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,84 +11,76 @@ from typing import Any
 import pytest
 
 from core.store.library import TaskLibrary
-from core.workers import Jobs, processes
-from tests.core.workers.conftest import PROGRAM
+from core.workers import Jobs
 from tests.core.workers.watching import ended, is_gone, process_of, wait_until
 from tests.hub_server import OPINIONS, HubServer, add_tiny_sets, opinions, parquet_file
 
 TINY = {"repository": "acme/tiny", "text": "text", "label": "label", "test": "test", "name": "Tiny opinions"}
 
 
-class TestHub:
-    @pytest.fixture
-    def hub(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[HubServer]:
-        with HubServer() as hub:
-            add_tiny_sets(hub)
-            for name, value in hub.environment(tmp_path / "home").items():
-                monkeypatch.setenv(name, value)
-            yield hub
+@pytest.fixture(autouse=True)
+def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[HubServer]:
+    with HubServer() as hub:
+        add_tiny_sets(hub)
+        for name, value in hub.environment(tmp_path / "home").items():
+            monkeypatch.setenv(name, value)
+        yield hub
 
-    @pytest.fixture
-    def found(self, store_folder: Path, hub: HubServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[Jobs]:
-        monkeypatch.setenv("PYTHONPATH", str(processes.ROOT))
-        found = Jobs(store_folder, command=(sys.executable, str(PROGRAM)))
-        yield found
-        for record in found.jobs():
-            found.cancel(record.id)
 
-    def test_a_data_set_is_fetched_into_the_library(self, found: Jobs) -> None:
-        job_id = found.start("hub", TINY, "Tiny")
-        record = wait_until(found, job_id, ended)
-        assert record.status == "finished", record
-        assert record.done == record.total == 80
-        library = TaskLibrary(found.folder)
-        [task] = library.tasks()
-        reported = {"task": task.id, "name": "Tiny opinions", "was_here": False}
-        assert record.result == reported
-        assert task.name == "Tiny opinions"
-        assert task.source.startswith("acme/tiny from the Hugging Face Hub, revision ")
-        assert task.splits == {"train": 60, "test": 20}
-        expected = [*opinions(60)["text"], *opinions(20, 72)["text"]]
-        assert list(library.rows(task.id).texts) == expected
-        again = wait_until(found, found.start("hub", TINY | {"name": "Other"}, "Other"), ended)
-        assert again.result == reported | {"was_here": True}
+def test_a_data_set_is_fetched_into_the_library(own_jobs: Jobs) -> None:
+    job_id = own_jobs.start("hub", TINY, "Tiny")
+    record = wait_until(own_jobs, job_id, ended)
+    assert record.status == "finished", record
+    assert record.done == record.total == 80
+    library = TaskLibrary(own_jobs.folder)
+    [task] = library.tasks()
+    reported = {"task": task.id, "name": "Tiny opinions", "was_here": False}
+    assert record.result == reported
+    assert task.name == "Tiny opinions"
+    assert task.source.startswith("acme/tiny from the Hugging Face Hub, revision ")
+    assert task.splits == {"train": 60, "test": 20}
+    expected = [*opinions(60)["text"], *opinions(20, 72)["text"]]
+    assert list(library.rows(task.id).texts) == expected
+    again = wait_until(own_jobs, own_jobs.start("hub", TINY | {"name": "Other"}, "Other"), ended)
+    assert again.result == reported | {"was_here": True}
 
-    @pytest.mark.slow
-    def test_rows_that_make_no_task_are_not_kept(self, found: Jobs, hub: HubServer) -> None:
-        columns = {"text": [f"text {i}" for i in range(26)]}
-        fifteen = [i % 15 for i in range(26)]
-        hub.add("dataset", "acme/many", {"train.parquet": parquet_file(columns | {"label": fifteen})})
-        few = (
-            "'many' has too few rows with the label '11' ('text 11') for a test split: "
-            "give every class at least three rows"
-        )
-        cases: list[tuple[dict[str, Any], str]] = [
-            ({}, few + ", or drop it. Choose other splits or another label column."),
-            ({"max_rows": 20}, "'many' has "),
-        ]
-        base = {"repository": "acme/many", "text": "text", "label": "label"}
-        started = [found.start("hub", base | more, "many") for more, _ in cases]
-        for job_id, (more, sentence) in zip(started, cases, strict=True):
-            record = wait_until(found, job_id, ended)
-            assert (record.status, record.result) == ("failed", {})
-            assert sentence in str(record.message)
-            assert ("Ask for more rows, or choose" in str(record.message)) == ("max_rows" in more)
-        assert not (found.folder / "tasks").exists()
 
-    @pytest.mark.slow
-    def test_cancelled_while_the_hub_is_slow(self, found: Jobs, hub: HubServer) -> None:
-        texts = [f"{i} {os.urandom(400).hex()}" for i in range(8000)]
-        columns = {"text": texts, "label": [i % 2 for i in range(8000)]}
-        hub.add("dataset", "acme/slow", {"train.parquet": parquet_file(columns, classes={"label": OPINIONS})})
-        hub.bytes_per_s = 1_000_000
-        job_id = found.start("hub", {"repository": "acme/slow", "text": "text", "label": "label"}, "Slow")
-        first = wait_until(found, job_id, lambda record: str(record.message).startswith("downloading"))
-        later = wait_until(found, job_id, lambda record: str(record.message) != str(first.message))
-        assert later.status == "running"
-        assert float(str(later.message).split()[2]) > float(str(first.message).split()[2])
-        pid = process_of(found, job_id).pid
-        started = time.monotonic()
-        assert found.cancel(job_id).status == "stopped"
-        assert is_gone(pid)
-        assert time.monotonic() - started < 2
-        assert TaskLibrary(found.folder).tasks() == []
+@pytest.mark.slow
+def test_rows_that_make_no_task_are_not_kept(own_jobs: Jobs, hub: HubServer) -> None:
+    columns = {"text": [f"text {i}" for i in range(26)]}
+    fifteen = [i % 15 for i in range(26)]
+    hub.add("dataset", "acme/many", {"train.parquet": parquet_file(columns | {"label": fifteen})})
+    few = (
+        "'many' has too few rows with the label '11' ('text 11') for a test split: give every class at least three rows"
+    )
+    cases: list[tuple[dict[str, Any], str]] = [
+        ({}, few + ", or drop it. Choose other splits or another label column."),
+        ({"max_rows": 20}, "'many' has "),
+    ]
+    base = {"repository": "acme/many", "text": "text", "label": "label"}
+    started = [own_jobs.start("hub", base | more, "many") for more, _ in cases]
+    for job_id, (more, sentence) in zip(started, cases, strict=True):
+        record = wait_until(own_jobs, job_id, ended)
+        assert (record.status, record.result) == ("failed", {})
+        assert sentence in str(record.message)
+        assert ("Ask for more rows, or choose" in str(record.message)) == ("max_rows" in more)
+    assert not (own_jobs.folder / "tasks").exists()
+
+
+@pytest.mark.slow
+def test_cancelled_while_the_hub_is_slow(own_jobs: Jobs, hub: HubServer) -> None:
+    texts = [f"{i} {os.urandom(400).hex()}" for i in range(8000)]
+    columns = {"text": texts, "label": [i % 2 for i in range(8000)]}
+    hub.add("dataset", "acme/slow", {"train.parquet": parquet_file(columns, classes={"label": OPINIONS})})
+    hub.bytes_per_s = 1_000_000
+    job_id = own_jobs.start("hub", {"repository": "acme/slow", "text": "text", "label": "label"}, "Slow")
+    first = wait_until(own_jobs, job_id, lambda record: str(record.message).startswith("downloading"))
+    later = wait_until(own_jobs, job_id, lambda record: str(record.message) != str(first.message))
+    assert later.status == "running"
+    assert float(str(later.message).split()[2]) > float(str(first.message).split()[2])
+    pid = process_of(own_jobs, job_id).pid
+    started = time.monotonic()
+    assert own_jobs.cancel(job_id).status == "stopped"
+    assert is_gone(pid)
+    assert time.monotonic() - started < 2
+    assert TaskLibrary(own_jobs.folder).tasks() == []

@@ -148,14 +148,14 @@ class TestMany:
         go = [tmp_path / f"go{i}" for i in range(4)]
         first, second, third, fourth = (own_jobs.start("turn", {"until": str(path)}, path.name) for path in go)
         for job_id in (first, second):
-            wait_until(own_jobs, job_id, lambda record: str(record.message) == "at work")
+            wait_until(own_jobs, job_id, lambda record: str(record.message) == "stepping")
         wait_until(own_jobs, third, lambda record: str(record.message) == "queued, 2 ahead")
         wait_until(own_jobs, fourth, lambda record: str(record.message) == "queued, 3 ahead")
         assert own_jobs.start("turn", {"until": str(go[3])}, "again") == fourth
         assert own_jobs.cancel(third).status == "stopped"
         go[1].touch()
         wait_until(own_jobs, second, ended)
-        wait_until(own_jobs, fourth, lambda record: str(record.message) == "at work")
+        wait_until(own_jobs, fourth, lambda record: str(record.message) == "stepping")
         assert own_jobs.job(first).active
 
     def test_active_jobs_are_limited(self, own_jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
