@@ -32,6 +32,7 @@ from core.workers import LocalEngine
 from core.workers.failures import end_with_error
 from pages.ui.serving import LeftSessions
 from tests.attacks.conftest import ROOT, Draft, page
+from tests.core.store.claims import claimed
 from tests.pages.test_pages import words
 
 HOUR_S = 3600.0
@@ -49,10 +50,7 @@ def child() -> Iterator[subprocess.Popen[bytes]]:
 def running(store: Store, draft: Draft) -> str:
     """Return a run of batches of 8 that this process executes."""
     config, _ = prepare(draft(batch_size=8), gpu=False)
-    run_id = store.create(config)
-    claim = store.claim_next(range(1))
-    assert claim is not None
-    store.attempt(run_id, claim.attempt).register()
+    run_id = claimed(store, config).run_id
     store.write("UPDATE work SET status = 'running' WHERE id = ?", (run_id,))
     return run_id
 

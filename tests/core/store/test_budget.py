@@ -14,8 +14,8 @@ from core.errors import ConfigError, RunNotFoundError, StoreError
 from core.settings import settings
 from core.store import Status, Store, budget
 from core.store.budget import GB, dropped_sentence, keep_within, missing_sentence, over_budget_sentence, reading_weights
+from tests.core.store.claims import DEAD, claimed, config
 from tests.core.store.test_sizes import FILES, fill, walked
-from tests.core.store.test_store import DEAD, claimed, config
 
 ROOT = Path(__file__).resolve().parents[3]
 WEIGHTS, SNAPSHOTS, REST = 1000, 500, 75

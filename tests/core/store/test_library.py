@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -23,6 +22,11 @@ OTHER = Rows(("one", "two"), ("0.5", "4.25"), ("eins", "zwei"), ("train", "test"
 @pytest.fixture
 def library(tmp_path: Path) -> TaskLibrary:
     return TaskLibrary(tmp_path / "runs")
+
+
+@pytest.fixture
+def pets(library: TaskLibrary) -> LibraryTask:
+    return library.add(ROWS, name="pets", source="a")
 
 
 def test_reading_an_empty_library_creates_nothing(library: TaskLibrary) -> None:
@@ -64,8 +68,8 @@ def test_a_long_name_that_is_taken_stays_within_the_limit(library: TaskLibrary) 
     assert library.add(OTHER, name="n" * 80, source="").name == "n" * 76 + " (2)"
 
 
-def test_renaming_keeps_the_rows_and_refuses_a_taken_name(library: TaskLibrary) -> None:
-    pets, other = library.add(ROWS, name="pets", source=""), library.add(OTHER, name="sts", source="")
+def test_renaming_keeps_the_rows_and_refuses_a_taken_name(library: TaskLibrary, pets: LibraryTask) -> None:
+    other = library.add(OTHER, name="sts", source="")
     assert library.rename(pets.id, "animals").name == "animals"
     assert library.find("animals").id == pets.id
     assert library.rename(pets.id, "animals").name == "animals"
@@ -81,63 +85,60 @@ def test_a_name_that_is_none_is_refused_and_nothing_is_kept(library: TaskLibrary
 
 
 class TestDeleting:
-    def test_a_discarded_task_is_out_of_sight_and_comes_back(self, library: TaskLibrary) -> None:
-        task = library.add(ROWS, name="pets", source="")
-        library.discard(task.id)
+    def test_discarded_tasks_are_out_of_sight_known_and_come_back(
+        self, library: TaskLibrary, pets: LibraryTask
+    ) -> None:
+        assert library.discarded() == []
+        other = library.add(OTHER, name="sts", source="")
+        library.discard(pets.id)
+        time.sleep(0.01)
+        library.discard(other.id)
         assert library.tasks() == []
         with pytest.raises(TaskError, match="not in this library"):
-            library.rows(task.id)
-        library.purge_discarded(older_than_s=60.0)
-        library.restore(task.id)
-        assert library.tasks() == [task]
-        assert library.rows(task.id) == ROWS
-
-    def test_what_was_discarded_is_known_while_it_can_come_back(self, library: TaskLibrary) -> None:
-        assert library.discarded() == []
-        first, second = library.add(ROWS, name="pets", source=""), library.add(OTHER, name="sts", source="")
-        library.discard(first.id)
-        time.sleep(0.01)
-        library.discard(second.id)
+            library.rows(pets.id)
         assert [task.name for task in library.discarded()] == ["sts", "pets"]
         assert library.discarded()[0].discarded_at == pytest.approx(time.time(), abs=10)
         assert library.discarded(within_s=0.0) == []
-        library.restore(first.id)
+        library.purge_discarded(older_than_s=60.0)
+        library.restore(pets.id)
         assert [task.name for task in library.discarded()] == ["sts"]
+        assert library.tasks() == [pets]
+        assert library.rows(pets.id) == ROWS
 
-    def test_adding_it_again_brings_it_back_by_the_name_that_is_given_now(self, library: TaskLibrary) -> None:
-        task = library.add(ROWS, name="pets", source="a")
-        library.discard(task.id)
+    def test_adding_it_again_brings_it_back_by_the_name_that_is_given_now(
+        self, library: TaskLibrary, pets: LibraryTask
+    ) -> None:
+        library.discard(pets.id)
         assert library.find_rows(ROWS) is None
         again = library.add(ROWS, name="animals", source="b")
-        assert (again.id, again.name, again.source) == (task.id, "animals", "b")
+        assert (again.id, again.name, again.source) == (pets.id, "animals", "b")
 
-    def test_what_comes_back_has_a_name_of_its_own(self, library: TaskLibrary) -> None:
-        task = library.add(ROWS, name="pets", source="")
-        library.discard(task.id)
+    def test_what_comes_back_has_a_name_of_its_own(self, library: TaskLibrary, pets: LibraryTask) -> None:
+        library.discard(pets.id)
         library.add(OTHER, name="pets", source="")
-        library.restore(task.id)
-        library.restore(task.id)
+        library.restore(pets.id)
+        library.restore(pets.id)
         assert sorted(found.name for found in library.tasks()) == ["pets", "pets (2)"]
-        assert library.task(task.id).name == "pets (2)"
+        assert library.task(pets.id).name == "pets (2)"
 
-    def test_one_alone_is_deleted_for_good(self, library: TaskLibrary) -> None:
-        task, undoable = library.add(ROWS, name="pets", source=""), library.add(OTHER, name="sts", source="")
+    def test_one_alone_is_deleted_for_good(self, library: TaskLibrary, pets: LibraryTask) -> None:
+        undoable = library.add(OTHER, name="sts", source="")
         library.discard(undoable.id)
-        library.delete(task.id)
+        library.delete(pets.id)
         assert library.tasks() == []
         with pytest.raises(TaskError, match="permanently"):
-            library.restore(task.id)
+            library.restore(pets.id)
         library.restore(undoable.id)
         assert library.rows(undoable.id) == OTHER
         with pytest.raises(TaskError, match="not in this library"):
-            library.delete(task.id)
+            library.delete(pets.id)
 
 
 @pytest.mark.parametrize(
     "task_id", ["own-0", "../own-0123456789abcdef", "own-0123456789ABCDEF", "own-0123456789abcdef"]
 )
+@pytest.mark.usefixtures("pets")
 def test_an_id_that_is_none_never_reaches_a_path(library: TaskLibrary, task_id: str) -> None:
-    library.add(ROWS, name="pets", source="")
     for ask in (library.task, library.rows, library.discard, library.delete):
         with pytest.raises(TaskError, match="not in this library"):
             ask(task_id)
@@ -145,44 +146,36 @@ def test_an_id_that_is_none_never_reaches_a_path(library: TaskLibrary, task_id: 
         library.restore(task_id)
 
 
-class TestDamaged:
-    @pytest.fixture
-    def task(self, library: TaskLibrary) -> LibraryTask:
-        return library.add(ROWS, name="pets", source="a")
-
-    @pytest.mark.parametrize("how", ["gone", "no parquet", "other rows"])
-    def test_adding_the_rows_again_mends_their_file(self, library: TaskLibrary, task: LibraryTask, how: str) -> None:
-        path = library.rows_folder / f"{task.id}.parquet"
-        if how == "gone":
-            path.unlink()
-        elif how == "no parquet":
-            path.write_bytes(b"PAR1 no")
-        else:
-            write_rows(path, OTHER, {})
-        with pytest.raises(TaskError, match=r"missing: add the data again|damaged.*add (the|its) data again"):
-            library.rows(task.id)
-        assert library.add(ROWS, name="animals", source="b") == task
-        assert library.task(task.id).changed_at > task.changed_at
-        assert library.rows(task.id) == ROWS
+@pytest.mark.parametrize("how", ["gone", "no parquet", "other rows"])
+def test_adding_the_rows_again_mends_their_file(library: TaskLibrary, pets: LibraryTask, how: str) -> None:
+    path = library.rows_folder / f"{pets.id}.parquet"
+    if how == "gone":
+        path.unlink()
+    elif how == "no parquet":
+        path.write_bytes(b"PAR1 no")
+    else:
+        write_rows(path, OTHER, {})
+    with pytest.raises(TaskError, match=r"missing: add the data again|damaged.*add (the|its) data again"):
+        library.rows(pets.id)
+    assert library.add(ROWS, name="animals", source="b") == pets
+    assert library.task(pets.id).changed_at > pets.changed_at
+    assert library.rows(pets.id) == ROWS
 
 
 class TestInTheWay:
     """Obstacles to a change of the library: each gives one error message, or postpones the change."""
 
-    def changes(self, library: TaskLibrary, task: LibraryTask) -> list[Callable[[], object]]:
-        return [
-            lambda: library.add(OTHER, name="sts", source=""),
-            lambda: library.rename(task.id, "x"),
-            lambda: library.discard(task.id),
-            lambda: library.delete(task.id),
-            lambda: library.restore(task.id),
-        ]
-
     def test_another_process_that_changes_it(self, library: TaskLibrary, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(database, "BUSY_TIMEOUT_S", 0.05)
         task = library.add(ROWS, name="pets", source="")
         with Database(library.folder).transaction():
-            for change in self.changes(library, task):
+            for change in (
+                lambda: library.add(OTHER, name="sts", source=""),
+                lambda: library.rename(task.id, "x"),
+                lambda: library.discard(task.id),
+                lambda: library.delete(task.id),
+                lambda: library.restore(task.id),
+            ):
                 with pytest.raises(StoreError, match="Another process is changing the runs folder"):
                     change()
             library.purge_discarded(0.0)  # postponed

@@ -7,7 +7,7 @@ import pytest
 from core.errors import ConfigError, RunNotFoundError
 from core.store import Store
 from core.store.names import TAGS_MAX, checked_name, checked_tags
-from tests.core.store.test_store import config
+from tests.core.store.claims import config
 
 
 @pytest.fixture

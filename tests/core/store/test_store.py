@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from core.config import KnobTurn, RunConfig, parse_config
+from core.config import KnobTurn, parse_config
 from core.errors import ConfigError, EngineError, RunNotFoundError, StaleAttemptError, StoreError
 from core.events import Frame, Predictions, Probe, Started, Step, Tokens, TokenText, Word
 from core.representation.projections import pca_map
@@ -24,26 +24,12 @@ from core.store import Liveness, Status, Store, liveness
 from core.store.attempt import Attempt
 from core.store.budget import keep_within
 from core.store.database import MIGRATIONS
-from core.store.liveness import boot_id, host_name, liveness_of
+from core.store.liveness import liveness_of
 from core.store.work import Claim
+from tests.core.store.claims import DEAD, claimed, config
 
 SLOTS = range(1)
-DEAD = Liveness(host_name(), boot_id(), pid=2**22 - 1, started_at=1.0)
 PROBE = Probe((0, 1, 2), ("one", "two <b>", "three"), (0, 1, 0), ("no", "yes"))
-
-
-def config(steps: int = 9) -> RunConfig:
-    return parse_config({"phases": [{"steps": steps}], "probe": {"size": 3, "frame_steps": [0, steps]}})
-
-
-def claimed(store: Store, steps: int = 9) -> Attempt:
-    """Return a registered first attempt at a new run."""
-    run_id = store.create(config(steps))
-    claim = store.claim_next(range(100))
-    assert claim is not None
-    attempt = store.attempt(run_id, claim[1])
-    attempt.register()
-    return attempt
 
 
 def started(step: int = 0) -> Started:
@@ -462,10 +448,8 @@ def test_of_the_controls_a_turn_alone_outlives_its_attempt_until_a_step_has_used
 
 def test_turns_that_a_config_says_are_used_once_their_steps_are_taken(store: Store) -> None:
     turns = [{"step": 2, "name": "lambda", "value": 0.5}, {"step": 4, "name": "lambda", "value": 0.1}]
-    run_id = store.create(config().model_copy(update={"knob_turns": tuple(KnobTurn(**turn) for turn in turns)}))
-    claim = store.claim_next(SLOTS, liveness_of())
-    assert claim is not None
-    attempt = store.attempt(run_id, claim[1])
+    attempt = claimed(store, config().model_copy(update={"knob_turns": tuple(KnobTurn(**turn) for turn in turns)}))
+    run_id = attempt.run_id
     attempt.record_start(started())
     assert store.knob_turns(run_id) == []
     attempt.steps([Step(step, {"loss": 1.0}) for step in (1, 2)])
@@ -512,11 +496,9 @@ def test_a_knob_value_out_of_bounds_is_refused_and_not_recorded(store: Store, va
 def test_a_knob_is_one_of_the_phase_that_the_next_step_belongs_to(store: Store) -> None:
     contrast = {"terms": [{"loss": "simcse", "views": [{"view": "dropout"}]}]}
     terms = {"terms": [{"loss": "cross_entropy"}, {"loss": "supcon"}, {"loss": "supcon"}], "combine": "additive"}
-    run_id = store.create(
-        parse_config({"phases": [{"steps": 3, "objective": contrast}, {"steps": 3, "objective": terms}]})
-    )
-    store.claim_next(range(100))
-    attempt = store.attempt(run_id, 1)
+    phases = [{"steps": 3, "objective": contrast}, {"steps": 3, "objective": terms}]
+    attempt = claimed(store, parse_config({"phases": phases}))
+    run_id = attempt.run_id
     store.send(run_id, "turn", "temperature", 0.1)
     with pytest.raises(ConfigError, match=r"supcon_2\.temperature"):
         store.send(run_id, "turn", "supcon_2.temperature", 0.2)
@@ -535,9 +517,8 @@ def test_a_knob_is_one_of_the_phase_that_the_next_step_belongs_to(store: Store) 
 
 def test_the_effective_config_has_planned_turns_and_those_that_were_made(store: Store) -> None:
     planned = parse_config(config().model_dump() | {"knob_turns": [{"step": 5, "name": "lambda", "value": 0.2}]})
-    run_id, other = store.create(planned), store.create(config())
-    store.claim_next(range(100))
-    attempt = store.attempt(run_id, 1)
+    attempt, other = claimed(store, planned), store.create(config())
+    run_id = attempt.run_id
     attempt.record_knob_turn(4, "temperature", 0.1 + 0.2)
     attempt.record_knob_turn(2, "lambda", 0.25)
     for run in (next(run for run in store.runs() if run.id == run_id), store.run(run_id)):
@@ -583,9 +564,7 @@ def test_a_worker_that_ends_while_its_row_is_read_has_not_been_interrupted(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The worker reports the end and exits after the row is read and before its process is looked up."""
-    attempt = store.attempt(store.create(config()), 1)
-    assert store.claim_next([0]) is not None
-    attempt.register()
+    attempt = claimed(store)
     alive = liveness.is_alive
 
     def ends_now(worker: Liveness, heartbeat_at: float | None) -> bool:
@@ -596,9 +575,7 @@ def test_a_worker_that_ends_while_its_row_is_read_has_not_been_interrupted(
     monkeypatch.setattr(liveness, "is_alive", ends_now)
     assert store.run(attempt.run_id).status == Status.FINISHED
     monkeypatch.setattr(liveness, "is_alive", lambda *_: False)
-    again = store.attempt(store.create(config()), 1)
-    assert store.claim_next([0]) is not None
-    again.register()
+    claimed(store)
     assert {run.status for run in store.runs()} == {Status.FINISHED, Status.INTERRUPTED}
 
 

@@ -17,6 +17,7 @@ from core.store import ExperimentTable, Status, Store
 from core.workers import LocalEngine
 from core.workers.early_stopping import is_poor, reason_to_end
 from core.workers.recorder import Recorder
+from tests.core.store.claims import claimed
 from tests.core.workers.watching import wait_for
 
 Curves = dict[str, list[tuple[int, float]]]
@@ -111,12 +112,7 @@ def test_a_run_that_another_experiment_needs_whole_goes_on(other: str, store: St
 
 
 def going_run(store: Store, experiment: str, seed: int) -> str:
-    run_id = store.create(parse_config({"phases": [{"steps": 10}], "seed": seed}), (experiment, 0, seed))
-    claimed = store.claim_next(range(10))
-    assert claimed is not None
-    assert claimed[:2] == (run_id, 1)
-    store.attempt(run_id, 1).register()
-    return run_id
+    return claimed(store, parse_config({"phases": [{"steps": 10}], "seed": seed}), (experiment, 0, seed)).run_id
 
 
 @pytest.mark.slow

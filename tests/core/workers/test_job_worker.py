@@ -23,12 +23,12 @@ class TestCarryOut:
 
     @pytest.fixture
     def table(self, store_folder: Path, monkeypatch: pytest.MonkeyPatch) -> JobTable:
-        monkeypatch.setattr(kinds, "KINDS", {"here": f"{__name__}:work_of_the_test"})
+        monkeypatch.setattr(kinds, "KINDS", {work.__name__: f"{__name__}:{work.__name__}" for work in WORKS})
         return JobTable(store_folder)
 
     @pytest.fixture
     def job_id(self, table: JobTable) -> str:
-        return table.add("here", {"a": 1}, "")
+        return table.add("work_of_the_test", {"a": 1}, "")
 
     def test_the_work_is_given_request_folder_and_progress(
         self, table: JobTable, job_id: str, store_folder: Path
@@ -39,9 +39,7 @@ class TestCarryOut:
         assert job.result == {"request": {"a": 1}, "folder": str(store_folder), "worker": os.getpid()}
         assert list(table.job_folder(job_id).iterdir()) == []
 
-    def test_progress_is_written_now_and_then(
-        self, table: JobTable, job_id: str, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_progress_is_written_now_and_then(self, table: JobTable, monkeypatch: pytest.MonkeyPatch) -> None:
         written: list[tuple[int, str]] = []
         report = table.report
 
@@ -50,16 +48,17 @@ class TestCarryOut:
             report(job_id, done, total, message)
 
         monkeypatch.setattr(table, "report", recorded)
-        monkeypatch.setattr(kinds, "KINDS", {"here": f"{__name__}:quick_work"})
+        job_id = table.add("quick_work", {}, "")
         assert carry_out(table, Claim(job_id, 1, 0))
         assert written[0][1] == "going"
         assert len(written) < 20
         assert (found(table, job_id).status, found(table, job_id).done) == ("finished", 4999)
 
-    @pytest.mark.parametrize("work_name", ["work_that_leaves_files", "work_that_fails", "work_that_is_cancelled"])
+    @pytest.mark.parametrize("kind", ["work_that_leaves_files", "work_that_fails", "work_that_is_cancelled"])
     def test_its_temporary_files_are_gone_before_it_reads_as_ended(
-        self, table: JobTable, job_id: str, work_name: str, monkeypatch: pytest.MonkeyPatch
+        self, table: JobTable, kind: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
+        job_id = table.add(kind, {}, "")
         left: list[bool] = []
         end = table.end
 
@@ -68,7 +67,6 @@ class TestCarryOut:
             end(job_id, *rest)
 
         monkeypatch.setattr(table, "end", watched)
-        monkeypatch.setattr(kinds, "KINDS", {"here": f"{__name__}:{work_name}"})
         (table.work_folder(job_id) / "half").write_bytes(b"half")
         carry_out(table, Claim(job_id, 1, 0))
         assert left == [False]
@@ -83,10 +81,8 @@ class TestCarryOut:
         job = found(table, job_id)
         assert (job.status, job.done, job.result) == ("stopped", 0, {})
 
-    def test_progress_ends_a_job_that_was_cancelled(
-        self, table: JobTable, job_id: str, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(kinds, "KINDS", {"here": f"{__name__}:work_that_is_cancelled"})
+    def test_progress_ends_a_job_that_was_cancelled(self, table: JobTable) -> None:
+        job_id = table.add("work_that_is_cancelled", {}, "")
         assert not carry_out(table, Claim(job_id, 1, 0))
         job = found(table, job_id)
         assert (job.status, str(job.message), job.done, job.result) == ("stopped", "Cancelled.", 1, {})
@@ -95,7 +91,7 @@ class TestCarryOut:
     def test_it_waits_until_whoever_starts_it_has_written_its_row(self, table: JobTable) -> None:
         with ThreadPoolExecutor(1) as pool:
             with table.transaction():
-                job_id = table.add("here", {"a": 1}, "")
+                job_id = table.add("work_of_the_test", {"a": 1}, "")
                 done = pool.submit(lambda: carry_out(JobTable(table.folder), Claim(job_id, 1, 0)))
                 time.sleep(0.3)
                 assert not done.done()
@@ -144,3 +140,6 @@ def work_that_is_cancelled(request: dict[str, Any], folder: Path, progress: Prog
     except Exception:  # as a careless job would handle its errors
         return {"went": "on"}
     return {"saw": "nothing"}
+
+
+WORKS = (work_of_the_test, quick_work, work_that_leaves_files, work_that_fails, work_that_is_cancelled)

@@ -17,6 +17,7 @@ from core.models.source import encoder_shape
 from core.store import Status, Store
 from core.workers import LocalEngine, memory
 from core.workers.failures import requeue_after_memory_error
+from tests.core.store.claims import claimed
 
 Draft = Callable[..., RunConfig]
 ADVERSARIAL = {"loss": "supcon", "views": [{"view": "adversarial"}]}
@@ -77,36 +78,24 @@ def test_a_container_s_limit_counts(
     assert (found == expected) if expected else found > 1e8
 
 
-def claimed(store: Store, config: RunConfig) -> tuple[str, int]:
-    run_id = store.create(config)
-    found = store.claim_next(range(1))
-    assert found is not None
-    store.attempt(run_id, found[1]).register()
-    return run_id, found[1]
-
-
 class TestRetry:
     def test_a_run_is_queued_first_with_half_as_many_texts_at_a_time_once(self, store: Store, draft: Draft) -> None:
         config, _ = prepare(draft(batch_size=8), gpu=False)
-        run_id, number = claimed(store, config)
-        waiting = store.create(config)
-        assert requeue_after_memory_error(store.attempt(run_id, number), store.run(run_id))
+        attempt, waiting = claimed(store, config), store.create(config)
+        run_id = attempt.run_id
+        assert requeue_after_memory_error(attempt, store.run(run_id))
         run = store.run(run_id)
-        assert (run.status, run.config.phases[0].micro_batch, run.config.phases[0].batch_size) == (
-            Status.QUEUED,
-            4,
-            8,
-        )
+        phase = run.config.phases[0]
+        assert (run.status, phase.micro_batch, phase.batch_size) == (Status.QUEUED, 4, 8)
         assert str(run.message) == (
             "Not enough memory for 8 texts at a time. The run restarted with 4 at a time and the same batch."
         )
         assert store.same_as(run.config) == run_id
-        found = store.claim_next(range(1))
-        assert found is not None
-        assert found[:2] == (run_id, number + 1)
+        assert store.claim_next(range(1)) == (run_id, 2, 0)
         assert str(store.run(run_id).message) == str(run.message)  # the message stays while the run continues
-        store.attempt(run_id, number + 1).register()
-        assert not requeue_after_memory_error(store.attempt(run_id, number + 1), store.run(run_id))
+        second = store.attempt(run_id, 2)
+        second.register()
+        assert not requeue_after_memory_error(second, store.run(run_id))
         assert store.run(run_id).status == Status.STARTING
         assert store.run(waiting).status == Status.QUEUED
 
@@ -115,8 +104,8 @@ class TestRetry:
         self, store: Store, draft: Draft, phase: dict[str, Any]
     ) -> None:
         config, _ = prepare(draft(**phase), gpu=False)
-        run_id, number = claimed(store, config)
-        assert not requeue_after_memory_error(store.attempt(run_id, number), store.run(run_id))
+        attempt = claimed(store, config)
+        assert not requeue_after_memory_error(attempt, store.run(attempt.run_id))
 
     def test_a_run_that_really_runs_out_goes_on_by_itself(
         self, store: Store, draft: Draft, monkeypatch: pytest.MonkeyPatch

@@ -347,13 +347,16 @@ class TestEnd:
             looked(own_jobs, n=n)
             time.sleep(0.01 * (n % 5 + 1))
 
-    def test_edited_code_is_not_run_from_memory(
-        self, own_jobs: Jobs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        code = tmp_path / "code"
-        code.mkdir()
+    @pytest.fixture
+    def code(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+        """Return the folder of code that the processes of the test check for changes."""
+        folder = tmp_path / "code"
+        folder.mkdir()
+        monkeypatch.setenv("JOBS_CODE", str(folder))
+        return folder
+
+    def test_edited_code_is_not_run_from_memory(self, own_jobs: Jobs, code: Path) -> None:
         (code / "a.py").write_text("1")
-        monkeypatch.setenv("JOBS_CODE", str(code))
         first = looked(own_jobs)["pid"]
         (code / "a.py").write_text("2 + 2")
         second = looked(own_jobs, n=2)["pid"]
@@ -364,11 +367,8 @@ class TestEnd:
         assert JobTable(own_jobs.folder).warm_process("one") is None
 
     def test_code_that_is_edited_while_it_works_is_met_by_the_next_job(
-        self, own_jobs: Jobs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+        self, own_jobs: Jobs, code: Path, tmp_path: Path
     ) -> None:
-        code = tmp_path / "code"
-        code.mkdir()
-        monkeypatch.setenv("JOBS_CODE", str(code))
         until = tmp_path / "go"
         first = begun(own_jobs, "step", {"until": str(until)}, "stepping")
         waiting = own_jobs.start("look", {}, "Look")
