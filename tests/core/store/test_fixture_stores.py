@@ -43,7 +43,7 @@ from core.training.untrained import FolderCache
 from core.workers import Jobs, LocalEngine, machine
 from core.workers.recorder import Recorder
 from core.workers.run_rows import TaskSource
-from pages.ui import address
+from pages.ui.lesson.position import TABLES
 from tests.cases import slow_but
 from tests.fixtures.facts import (
     ENCODER,
@@ -63,16 +63,6 @@ from tests.fixtures.facts import (
 
 ROOT = Path(__file__).resolve().parents[3]
 STORES = ROOT / "tests" / "fixtures"
-PAGES: dict[str, type[address.Address]] = {
-    "fine_tune": address.FineTune,
-    "runs": address.Runs,
-    "explore": address.Explore,
-    "tokens": address.Tokens,
-    "compare": address.Compare,
-    "data": address.Data,
-    "experiments": address.Experiments,
-    "loss_lab": address.LossLab,
-}
 # Processors round differently. On the machine that made the stores, the losses are equal to the last bit.
 ROUNDING = 1e-5
 
@@ -340,7 +330,7 @@ def test_every_link_shows_what_it_showed(fixture: Fixture) -> None:
     for link in [*fixture.expected["links"], {"link": "experiments", "address": "experiments?"}]:
         page, _, query = link["link"].partition("?")
         # A page keeps unknown names in the address.
-        assert {name for name, _value in parse_qsl(query)} <= PAGES[page].items().keys()
+        assert {name for name, _value in parse_qsl(query)} <= TABLES[page].items().keys()
         app = draw(link["link"])
         assert not app.exception, link["link"]
         assert not app.warning, (link["link"], app.warning)

@@ -1,4 +1,4 @@
-"""Names and tags of runs."""
+"""Names of visitors, and names and tags of runs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from core.errors import ConfigError, RunNotFoundError
 from core.store import Store
-from core.store.names import TAGS_MAX, checked_name, checked_tags
+from core.store.names import NAME_CHARS, TAGS_MAX, checked_name, checked_tags
 from tests.core.store.claims import config
 
 
@@ -47,3 +47,18 @@ def test_a_name_that_is_too_long_is_refused(store: Store, run_id: str) -> None:
         store.rename(run_id, "x" * 81)
     assert checked_name("x" * 80) == "x" * 80
     assert checked_tags(["x" * 24]) == ("x" * 24,)
+
+
+def test_a_visitor_has_the_name_that_they_gave_themselves_unless_another_has_it(store: Store) -> None:
+    store.name_visitor("abc", "Ada")
+    store.create(config(), owner="abc")
+    assert store.claim_next() is not None  # a turn keeps the name
+    with pytest.raises(ConfigError, match="another visitor uses this name"):
+        store.name_visitor("def", " aDA ")
+    with pytest.raises(ConfigError):
+        store.name_visitor("abc", "x" * (NAME_CHARS + 1))
+    store.name_visitor("abc", "ada")  # the visitor's present name
+    assert store.visitor_names() == {"abc": "ada"}
+    store.name_visitor("abc", "")
+    store.name_visitor("def", "Ada")
+    assert store.visitor_names() == {"def": "Ada"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 import subprocess
 import sys
@@ -24,7 +25,7 @@ from core.store import Liveness, Status, Store, liveness
 from core.store.attempt import Attempt
 from core.store.budget import keep_within
 from core.store.database import MIGRATIONS
-from core.store.liveness import liveness_of
+from core.store.liveness import is_alive, liveness_of
 from core.store.work import Claim
 from tests.core.store.claims import DEAD, claimed, config
 
@@ -261,6 +262,16 @@ def test_a_worker_that_does_not_beat_is_gone(
     later = time.time() + silence_s
     monkeypatch.setattr("core.store.liveness.time.time", lambda: later)
     assert store.run(run_id).status == Status.INTERRUPTED
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="read only on Linux")
+@pytest.mark.parametrize(("state", "alive"), [("R", True), ("S", True), ("T", True), ("Z", False), ("X", False)])
+def test_a_process_is_alive_until_only_its_entry_is_left(
+    state: str, alive: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    me, fields = liveness_of(), liveness._stat_fields(os.getpid())
+    monkeypatch.setattr(liveness, "_stat_fields", lambda _: [state, *fields[1:]])
+    assert is_alive(me, None) is alive
 
 
 # Frames

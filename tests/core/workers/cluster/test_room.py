@@ -1,20 +1,24 @@
-"""Placement of runs on nodes with free resources, and the bridge that may place them."""
+"""Placement of runs on nodes with free resources, the bridge that may place them, and the files sent along."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from core.config import RunConfig
 from core.experiments.design import Design
 from core.experiments.lifecycle import Experiments
 from core.store import Status, Store
 from core.store.liveness import liveness_of
 from core.store.work import LOADING, WarmProcess
+from core.workers.cluster.ray_cluster import models_of
 from core.workers.cluster.ray_engine import RayEngine, Resources, fits, identity_of_settings, refusal
 from core.workers.job_kinds import CLUSTER
+from tests.core.views.test_back_translation import make_marian
 
 
 def cores(count: float, gpus: float = 0.0) -> Resources:
@@ -123,3 +127,24 @@ def test_a_bridge_with_older_settings_is_deregistered_before_a_run_is_queued(
         case _:
             experiments.resume(experiment_id)
     assert seen == [serves]
+
+
+@pytest.mark.parametrize("where", ["task", "view"])
+def test_every_model_that_a_run_loads_goes_with_it(
+    draft: Callable[..., RunConfig], tiny_encoder: Path, tmp_path: Path, where: str
+) -> None:
+    there, back = (str(make_marian(tmp_path / name, seed)) for seed, name in enumerate(("there", "back")))
+    view = {"view": "back_translation", "forward": there, "backward": back}
+    if where == "task":
+        config = draft(task={"back_translation": 0.7, "translators": [there, back]})
+    else:
+        config = draft(objective={"terms": [{"loss": "supcon", "views": [view]}]})
+    models = models_of(config)
+    assert [*models] == [str(tiny_encoder), there, back]
+    assert all({"config.json", "model.safetensors"} <= {*files} for files in models.values())
+
+
+def test_a_run_that_translates_nothing_loads_its_encoder_alone(
+    draft: Callable[..., RunConfig], tiny_encoder: Path
+) -> None:
+    assert [*models_of(draft())] == [str(tiny_encoder)]
