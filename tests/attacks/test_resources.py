@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
@@ -234,9 +234,10 @@ class TestVanishingStore:
     ) -> None:
         away = tmp_path / "away"
         store.folder.rename(away)
-        for read in (store.runs, in_new_thread(store.runs)):
-            with pytest.raises(StoreError, match="moved, deleted or replaced"):
-                read()
+        with ThreadPoolExecutor(1) as new_thread:  # it has no connection yet
+            for read in (store.runs, new_thread.submit(store.runs).result):
+                with pytest.raises(StoreError, match="moved, deleted or replaced"):
+                    read()
         assert not store.folder.exists()
         away.rename(store.folder)
         assert [run.id for run in store.runs()] == [running]
@@ -250,13 +251,3 @@ class TestVanishingStore:
             Store(store.folder)
         shutil.rmtree(store.folder / "files")
         Store(store.folder).close()
-
-
-def in_new_thread(call: Callable[[], Any]) -> Callable[[], Any]:
-    """Return a function that calls another in a new thread, which has no connection yet."""
-
-    def called() -> Any:
-        with ThreadPoolExecutor(1) as pool:
-            return pool.submit(call).result()
-
-    return called

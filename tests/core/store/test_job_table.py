@@ -31,17 +31,6 @@ def test_jobs_of_a_line_are_claimed_once_each_the_oldest_first(table: JobTable) 
     assert len(table.find_pending_ids("model")) == 1
 
 
-def test_what_goes_wrong_in_a_transaction_leaves_nothing(table: JobTable) -> None:
-    def add_and_fail() -> None:
-        with table.transaction():
-            table.add("map", {}, "Map", "maps")
-            raise OSError("no process")
-
-    with pytest.raises(OSError, match="no process"):
-        add_and_fail()
-    assert table.jobs() == []
-
-
 def test_a_job_of_a_process_that_is_gone_is_interrupted_unless_its_end_was_wanted(table: JobTable) -> None:
     me = liveness_of()
     ids = [table.add("hub", {"n": n}, "Fetch") for n in range(2)]

@@ -9,7 +9,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -561,14 +560,6 @@ def test_processes_may_open_a_new_store_at_once(tmp_path: Path) -> None:
     command = [sys.executable, "-c", script, str(tmp_path / "new")]
     started = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in range(4)]
     assert [(process.communicate()[1], process.returncode) for process in started] == [("", 0)] * 4
-
-
-def test_threads_share_a_store(store: Store) -> None:
-    write: Callable[[int], str] = lambda _: store.create(config())  # noqa: E731
-    with ThreadPoolExecutor(8) as pool:
-        ids = list(pool.map(write, range(40)))
-    assert len(set(ids)) == 40
-    assert len(store.runs()) == 40
 
 
 def test_a_worker_that_ends_while_its_row_is_read_has_not_been_interrupted(

@@ -89,26 +89,6 @@ def worker_of(store: Store, run_id: str) -> psutil.Process | None:
         return None
 
 
-@pytest.mark.slow
-def test_a_run_waits_in_line_until_the_warm_process_has_loaded(shared_store: Store, draft: Any) -> None:
-    """Submitting hands the run over at once. The warm process then serves the tests below."""
-    store = shared_store
-    engine = LocalEngine(store, slots=range(1))
-    assert store.warm_process(RUNS) is None, "this test comes first"
-    engine.warm_up()
-    began = time.monotonic()
-    run_id = engine.submit(draft())
-    assert time.monotonic() - began < 1.5
-    process = store.warm_process(RUNS)
-    assert process is not None
-    assert store.run(run_id).status == Status.STARTING
-    wait_until(store, run_id, lambda r: r.status == Status.FINISHED)
-    engine.warm_up()
-    still = store.warm_process(RUNS)
-    assert still is not None
-    assert still.worker == process.worker
-
-
 def test_a_submitted_run_finishes_with_curves_frames_and_scores(engine: Engine, draft: Any) -> None:
     run_id = engine.submit(draft())
     run = wait_until(engine.store, run_id, lambda r: r.status.ended)

@@ -315,19 +315,6 @@ class TestDeath:
         assert result_of(shared_jobs, waiting)["pid"] != process.pid
         assert only_process_on(shared_jobs.folder)
 
-    def test_looking_at_all_jobs_brings_it_back_too(self, own_jobs: Jobs) -> None:
-        own_jobs.warm_up("one")
-        process = only_process_on(own_jobs.folder)
-        process.kill()
-        wait_for(lambda: is_gone(process.pid))
-        own_jobs.warm_up("one")
-        named = only_process_on(own_jobs.folder)
-        named.kill()
-        wait_for(lambda: is_gone(named.pid))
-        job_id = JobTable(own_jobs.folder).add("look", {}, "Look", "one")  # its process died before the claim
-        wait_for(lambda: not own_jobs.jobs()[0].active)
-        assert result_of(own_jobs, job_id)["pid"] != named.pid
-
 
 class TestEnd:
     def test_it_leaves_when_nobody_asks(self, own_jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -106,7 +106,8 @@ def test_nodes_read_nothing_of_the_apps_disk(
     working = [process for process in psutil.process_iter() if _title(process).startswith("ray::run " + run_id)]
     assert len(working) == 1
     (process,) = working
-    touched = [process.cwd(), *(file.path for file in process.open_files()), *_mapped(process)]
+    files = [*process.open_files(), *process.memory_maps()]
+    touched = [process.cwd(), *(file.path for file in files)]
     for kept in (store.folder, mine):
         assert not [path for path in touched if path.startswith(str(kept))]
     # Its code was unpacked below the root folder of its own node.
@@ -118,10 +119,6 @@ def _title(process: psutil.Process) -> str:
         return " ".join(process.cmdline())
     except psutil.Error:
         return ""
-
-
-def _mapped(process: psutil.Process) -> list[str]:
-    return [one.path for one in process.memory_maps()]
 
 
 def test_a_run_that_waits_for_room_can_be_stopped(engine: RayEngine, draft: Any) -> None:
