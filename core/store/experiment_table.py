@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from core.errors import StoreError, quote_value
 from core.events import Evaluation
@@ -106,7 +107,7 @@ class ExperimentTable(Database):
     def create(self, name: str, design: str, owner: str | None = None) -> str:
         """Add an experiment whose runs are to be executed; return its id. Raises: ConfigError for an overlong name."""
         experiment_id = new_id()
-        given = {"id": experiment_id, "name": checked_name(name), "design": design, "owner": owner}
+        given: dict[str, Any] = {"id": experiment_id, "name": checked_name(name), "design": design, "owner": owner}
         self.insert("experiments", wanted=1, created_at=time.time(), **given)
         return experiment_id
 
