@@ -87,17 +87,14 @@ class TestFilesOfTheServer:
         assert not drawn.exception
         assert any("only an admin may name a folder" in caption.value for caption in drawn.caption)
 
-    def test_reused_settings_that_name_a_file_are_refused(self, shared: Store, draft: Draft) -> None:
-        run_id = LocalEngine(shared, slots=range(0)).submit(draft())  # submitted from the command line
+    def test_settings_of_the_command_line_that_name_a_file_are_reused_by_an_admin_alone(
+        self, shared: Store, draft: Draft, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        run_id = LocalEngine(shared, slots=range(0)).submit(draft())
         drawn = page("fine_tune", **{"from": run_id})
         assert not drawn.exception
         assert any("only an admin may name a file" in error.value for error in drawn.error)
         assert next(button for button in drawn.button if button.label == "Launch").disabled
-
-    def test_an_admin_and_the_command_line_may_name_one(
-        self, shared: Store, draft: Draft, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        run_id = LocalEngine(shared, slots=range(0)).submit(draft(), "eve")
         monkeypatch.setenv("SCL_ADMINS", '["eve@school.example"]')
         login = {"is_logged_in": True, "email": "eve@school.example"}
         monkeypatch.setattr(type(streamlit.user), "to_dict", lambda _: login)

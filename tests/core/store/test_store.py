@@ -379,43 +379,30 @@ def test_a_store_that_cannot_be_used_is_a_plain_message(store: Store, tmp_path: 
 # Deleting
 
 
-def test_a_discarded_run_comes_back_until_it_is_purged_with_its_files(store: Store) -> None:
-    attempt, other = claimed(store), claimed(store)
-    for one in (attempt, other):
-        add_frame(one, 1)
-        one.end(Status.FINISHED)
-    store.discard(attempt.run_id)
-    assert [run.id for run in store.runs()] == [other.run_id]
-    store.purge_discarded(older_than_s=60)
-    store.restore(attempt.run_id)
-    assert store.frame(attempt.run_id, 1).step == 1
-    store.discard(attempt.run_id)
-    store.purge_discarded(older_than_s=0)
-    assert not attempt.folder.exists()
-    with pytest.raises(RunNotFoundError, match="permanently"):
-        store.restore(attempt.run_id)
-    assert store.frame(other.run_id, 1).step == 1
-
-
-def test_what_was_discarded_is_known_while_it_can_come_back(store: Store) -> None:
+def test_discarded_runs_are_known_and_come_back_until_they_are_purged_with_their_files(store: Store) -> None:
     first, second = claimed(store), claimed(store)
     for attempt in (first, second):
+        add_frame(attempt, 1)
         attempt.end(Status.FINISHED)
     active = claimed(store)
     with pytest.raises(EngineError, match="stop it"):
         store.discard(first.run_id, active.run_id)
     assert store.discarded() == []
-    log = store.log_path(second.run_id)
-    log.parent.mkdir(parents=True, exist_ok=True)
-    log.write_bytes(bytes(10))
     store.discard(first.run_id, second.run_id)
+    assert [run.id for run in store.runs()] == [active.run_id]
     found = store.discarded()
     assert [(one.id, one.title) for one in found] == [(second.run_id, "Run 2"), (first.run_id, "Run 1")]
     assert found[0].at == found[1].at == pytest.approx(time.time(), abs=10)
-    assert found[0].size >= 10
+    assert found[0].size == sum(path.stat().st_size for path in second.folder.iterdir()) > 0
     assert store.discarded(within_s=0.0) == []
+    store.purge_discarded(older_than_s=60)
     store.restore(first.run_id)
     assert [one.id for one in store.discarded()] == [second.run_id]
+    store.purge_discarded(older_than_s=0)
+    assert not second.folder.exists()
+    with pytest.raises(RunNotFoundError, match="permanently"):
+        store.restore(second.run_id)
+    assert store.frame(first.run_id, 1).step == 1
 
 
 # Controls
