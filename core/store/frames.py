@@ -54,17 +54,17 @@ def read_array(path: Path, name: str, *, optional: bool = False) -> Any:
         with safe_open(path, "np") as file:
             if name in file.keys():  # noqa: SIM118 not a mapping
                 return file.get_tensor(name)
+        if optional:
+            return None
+        raise StoreError(
+            "The frame file {file} is damaged ({name} is missing). Other frames are intact.", file=path.name, name=name
+        )
     except (OSError, SafetensorError, ValueError) as error:
         raise StoreError(
             "The frame file {file} is missing or damaged ({reason}). Other frames are intact.",
             file=path.name,
             reason=error,
         ) from error
-    if optional:
-        return None
-    raise StoreError(
-        "The frame file {file} is damaged ({name} is missing). Other frames are intact.", file=path.name, name=name
-    )
 
 
 def write_tokens(path: Path, tokens: Tokens) -> None:
