@@ -12,7 +12,7 @@ from core.advice.prepare import prepare
 from core.cli.main import _result, _sentence
 from core.config import ReadingConfig
 from core.events import Frame, Predictions, Probe, Started, Step
-from core.exports.model_card import _rows
+from core.exports.model_folder import _rows
 from core.exports.run_page import _score
 from core.representation.projections import pca_map
 from core.store import Status, Store, TaskLibrary

@@ -22,8 +22,7 @@ from core.config.presets import PRESETS
 from core.errors import PlaygroundError, StoreError
 from core.events import Evaluation, Step
 from core.exports.entry import export_bytes, file_stem, write_export
-from core.exports.recipes import COMMAND, command_line
-from core.exports.recordings import curves_csv
+from core.exports.recordings import COMMAND, command_line, curves_csv
 from core.exports.registry import EXPORTS
 from core.messages import ENGLISH, in_language
 from core.store import RunRecord, Status, Store

@@ -22,7 +22,7 @@ from core.artifacts.replay import open_replay, write_replay
 from core.config import RunConfig
 from core.errors import StoreError
 from core.exports.entry import export_bytes, write_export
-from core.exports.model_card import ACTIVATIONS
+from core.exports.model_folder import ACTIVATIONS
 from core.exports.registry import EXPORTS
 from core.messages import in_language
 from core.models.families import FAMILIES
