@@ -39,15 +39,13 @@ class Sources:
             self.texts[name] = self._known[name]
             return
         node, text = _definitions(module).get(name, (None, ""))
-        if isinstance(node, ast.ImportFrom) and node.level:
-            raise SourceError(f"{module} imports {name} by a relative path")
-        if isinstance(node, ast.ImportFrom) and str(node.module).partition(".")[0] in self.packages:
-            self.add(str(node.module), next(one.name for one in node.names if (one.asname or one.name) == name))
-            return
         home = module
         if isinstance(node, ast.Import | ast.ImportFrom):
             found = next(one for one in node.names if (one.asname or one.name).partition(".")[0] == name)
-            home = str(node.module) if isinstance(node, ast.ImportFrom) else found.name
+            home = found.name if isinstance(node, ast.Import) else "." * node.level + str(node.module)
+            if isinstance(node, ast.ImportFrom) and home.partition(".")[0] in self.packages:
+                self.add(home, found.name)
+                return
             if home.partition(".")[0] not in INSTALLED:
                 raise SourceError(f"{module} imports {name} from {home}")
             if isinstance(node, ast.Import):
@@ -80,21 +78,18 @@ def _definitions(module: str) -> dict[str, tuple[ast.stmt | None, str]]:
         raise SourceError(f"{module} has no source") from error
     lines, found = source.split("\n"), dict[str, tuple[ast.stmt | None, str]]()
     for node in ast.parse(source).body:
+        plain = True
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            bound = {(one.asname or one.name).partition(".")[0] for one in node.names}
+        elif isinstance(node, ast.FunctionDef | ast.ClassDef):
+            bound = {node.name}
+        else:  # a statement that is no plain assignment may change every name in it
+            targets = node.targets if isinstance(node, ast.Assign) else ()
+            plain = isinstance(node, ast.AnnAssign) or (bool(targets) and all(isinstance(t, ast.Name) for t in targets))
+            names = (one for one in ast.walk(node) if isinstance(one, ast.Name))
+            bound = {one.id for one in names if not plain or isinstance(one.ctx, ast.Store)}
         first = min([node.lineno, *(one.lineno for one in getattr(node, "decorator_list", ()))])
-        plain = isinstance(node, ast.Import | ast.ImportFrom | ast.FunctionDef | ast.ClassDef | ast.AnnAssign) or (
-            isinstance(node, ast.Assign) and all(isinstance(one, ast.Name) for one in node.targets)
-        )
-        for name in _bound(node, plain=plain):
-            once = plain and name not in found
-            found[name] = (node if once else None, "\n".join(lines[first - 1 : node.end_lineno]))
+        text = "\n".join(lines[first - 1 : node.end_lineno])
+        for name in bound:
+            found[name] = (node if plain and name not in found else None, text)
     return found
-
-
-def _bound(node: ast.stmt, *, plain: bool) -> set[str]:
-    """Return the names that a top-level statement binds or, unless it is plain, may change."""
-    if isinstance(node, ast.Import | ast.ImportFrom):
-        return {(one.asname or one.name).partition(".")[0] for one in node.names}
-    if isinstance(node, ast.FunctionDef | ast.ClassDef):
-        return {node.name}
-    names = (one for one in ast.walk(node) if isinstance(one, ast.Name))
-    return {one.id for one in names if not plain or isinstance(one.ctx, ast.Store)}

@@ -167,22 +167,15 @@ def _standalone(store: Store, run: RunRecord, plans: Sequence[Plan], encoder: En
     for module, names in {**USED, encoder.family.head.__module__: ("Family", encoder.family.head.__name__)}.items():
         for name in names:
             sources.add(module, name)
-    labels, batches = data.train.labels, []
-    for phase in config.phases:
+    labels, batches, terms, phases = data.train.labels, [], [], []
+    for number, (phase, plan) in enumerate(zip(config.phases, plans, strict=True)):
         sampler = make_sampler(config.task.sampler, labels, phase.batch_size, config.seed)
         batches.append([list(sampler.rows(step)) for step in range(1, phase_steps(phase) + 1)])
+        terms.append(_terms(number, plan, sources))
+        part, readings = (phase.trainable.part, phase.trainable.blocks), len(plan.passes)
+        phases.append(PHASE.format(place=number, readings=readings, part=part, optimiser=phase.optimiser))
     numbers = sorted({row for of_phase in batches for batch in of_phase for row in batch})
     rows = {row: (labels[row], data.train.inputs[row]) for row in numbers}
-    terms = [_terms(number, plan, sources) for number, plan in enumerate(plans)]
-    phases = [
-        PHASE.format(
-            place=number,
-            readings=len(plan.passes),
-            part=(phase.trainable.part, phase.trainable.blocks),
-            optimiser=phase.optimiser,
-        )
-        for number, (phase, plan) in enumerate(zip(config.phases, plans, strict=True))
-    ]
     if config.encoder.dropout is not None:
         sources.add("core.encoders.model", "set_dropout")
         phases.insert(0, f"    set_dropout(encoder, {config.encoder.dropout!r})\n")
