@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import streamlit as st
 
-from core.artifacts.layers import layer_steps
+from core.artifacts.maps import layer_steps
 from core.artifacts.weights import weight_steps
 from core.errors import PlaygroundError
 from core.messages import N_, _, ngettext

@@ -1,18 +1,18 @@
-"""The maps of a run: the job that computes them, and their files."""
+"""The maps of a run and the vectors of its layers: their files, and the job that computes maps."""
 
 from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from safetensors import SafetensorError, safe_open
 
-from core.artifacts.cache import numbered, read, write
-from core.artifacts.layers import layer_numbers, layer_vectors
+from core.artifacts.cache import numbered, numbers, read, write, write_arrays
 from core.artifacts.weights import probe_of
 from core.errors import ConfigError, StoreError
 from core.events import FloatArray
@@ -26,6 +26,7 @@ from core.workers import Progress
 LIVE = MapSpec()
 # Map folders kept per run (one per spec and layer step). Each takes up to 10 MB and can be recomputed.
 MOST_KEPT = 12
+HONESTY = "honesty"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,15 @@ class MapSource:
         """Return the folder of the maps in the run's folder. In mode "once", there is one per reference frame."""
         reference = f"-on-{self.present[-1]}" if spec.mode == "once" and self.present else ""
         return run_folder / f"maps-{spec.key}-{self.stamp}{reference}"
+
+
+@dataclass(frozen=True, slots=True)
+class LayerFile:
+    """The number of layers in a file, and that of the first; `stamp` identifies the weights that produced them."""
+
+    layers: int
+    stamp: int
+    first: int = 1  # files of earlier versions begin at the first block
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,13 +115,13 @@ def steps_source(store: Store, run: RunRecord, present: tuple[int, ...] | None =
 def layers_source(store: Store, run: RunRecord, step: int) -> MapSource:
     """Return the layers of a run at a step as a source. Raises: StoreError before they are computed."""
     folder = store.run_folder(run.id)
-    numbers = layer_numbers(folder, step)
-    if not numbers:
+    layers = layer_numbers(folder, step)
+    if not layers:
         raise StoreError(
             "The layers of run {run} at step {step} are not computed yet: request them first.", run=run.id, step=step
         )
 
-    def read(layer: int) -> FloatArray:
+    def read_layer(layer: int) -> FloatArray:
         vectors = layer_vectors(folder, step, layer)
         if vectors is None:
             raise StoreError(
@@ -119,44 +129,62 @@ def layers_source(store: Store, run: RunRecord, step: int) -> MapSource:
             )
         return vectors
 
-    return MapSource(numbers, numbers, True, read, f"layers-{step}-{run.begun_attempt}")
+    return MapSource(layers, layers, True, read_layer, f"layers-{step}-{run.begun_attempt}")
 
 
-def drop_old_maps(run_folder: Path, keep: Path) -> None:
-    """Delete the oldest maps of a run, but never `keep` or the maps that come with frames."""
-    folders = [folder for folder in run_folder.glob("maps-*") if folder != keep and LIVE.key not in folder.name]
-    for folder in sorted(folders, key=_worked_at, reverse=True)[MOST_KEPT - 1 :]:
-        shutil.rmtree(folder, ignore_errors=True)
+def layers_path(folder: Path, step: int) -> Path:
+    """Return the file of a step's layers in a run's folder."""
+    return numbered(folder / "layers", step)
 
 
-def _worked_at(folder: Path) -> float:
-    """Return the modification time of a folder in seconds since the epoch; 0 if it has been deleted."""
+def layer_steps(folder: Path) -> tuple[int, ...]:
+    """Return the steps with computed layers, ascending. Layers outlive the weights. Args: folder: the run's folder."""
+    return numbers(folder / "layers")
+
+
+def write_layers(folder: Path, step: int, layers: FloatArray, stamp: int, first: int = 1) -> None:
+    """Write consecutive layers [L, N, H].
+
+    Args:
+        stamp: identifies the weights that produced them.
+        first: number of the first layer; 0 is the embeddings.
+    Raises: StoreError.
+    """
+    arrays = {_name(number): vectors for number, vectors in enumerate(layers, first)}
+    write_arrays(layers_path(folder, step), arrays, {"layers": len(layers), "stamp": stamp, "first": first})
+
+
+def layer_numbers(folder: Path, step: int, stamp: int | None = None) -> tuple[int, ...]:
+    """Return the numbers of the layers stored for a step; none for layers from weights other than `stamp`, if given."""
+    found = read(LayerFile, layers_path(folder, step))
+    if found is None or stamp not in (None, found.stamp):
+        return ()
+    return tuple(range(found.first, found.first + found.layers))
+
+
+def layer_vectors(folder: Path, step: int, layer: int) -> FloatArray | None:
+    """Return the pooled vectors [N, H] after block `layer` (0: of the embeddings), or None before they are computed."""
     try:
-        return folder.stat().st_mtime
-    except FileNotFoundError:
-        return 0.0
+        with safe_open(layers_path(folder, step), "np") as file:
+            vectors: FloatArray = file.get_tensor(_name(layer))
+    except (OSError, SafetensorError):
+        return None
+    return vectors
 
 
-def read_points(folder: Path, number: int) -> Points | None:
-    """Return the coordinates [N, D] of one frame, or None before they are computed."""
-    found = read(FrameMap, numbered(folder, number))
-    return None if found is None else found.points
+def _name(layer: int) -> str:
+    return f"layer_{layer:02d}"
 
 
 def read_maps(folder: Path, wanted: Sequence[int]) -> dict[int, Points]:
-    """Return the existing maps of the wanted frames, by frame number."""
-    found = ((number, read_points(folder, number)) for number in wanted)
-    return {number: points for number, points in found if points is not None}
-
-
-def honesty_path(folder: Path, number: int) -> Path:
-    """Return the file of the honesty of one frame's map."""
-    return numbered(folder / "honesty", number)
+    """Return the coordinates [N, D] of the wanted frames that have a map, by frame number."""
+    found = ((number, read(FrameMap, numbered(folder, number))) for number in wanted)
+    return {number: one.points for number, one in found if one is not None}
 
 
 def read_honesty(folder: Path, number: int) -> Honesty | None:
     """Return the honesty of one frame's map, or None before it is measured."""
-    return read(Honesty, honesty_path(folder, number))
+    return read(Honesty, numbered(folder / HONESTY, number))
 
 
 def job(request: dict[str, Any], store_folder: Path, progress: Progress) -> dict[str, Any]:
@@ -193,7 +221,11 @@ def job(request: dict[str, Any], store_folder: Path, progress: Progress) -> dict
                 found = map_honesty(source.read(number), maps[number])
                 per_point = ("per_point_trustworthiness", "per_point_overlap")
                 single = {name: getattr(found, name).astype(np.float32) for name in per_point}
-                write(honesty_path(folder, number), replace(found, **single))
+                write(numbered(folder / HONESTY, number), replace(found, **single))
                 progress(done, len(source.present), Message("Measuring the trustworthiness of the maps"))
-        drop_old_maps(folder.parent, folder)
+        # Keep these maps, those that come with frames, and the newest of the others.
+        others = [one for one in folder.parent.glob("maps-*") if one != folder and LIVE.key not in one.name]
+        with suppress(FileNotFoundError):  # another job may delete the same maps
+            for old in sorted(others, key=lambda one: one.stat().st_mtime, reverse=True)[MOST_KEPT - 1 :]:
+                shutil.rmtree(old, ignore_errors=True)
         return {"folder": folder.name, "frames": count}

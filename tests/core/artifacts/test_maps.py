@@ -15,13 +15,16 @@ from core.artifacts.maps import (
     LIVE,
     MOST_KEPT,
     job,
+    layer_numbers,
+    layer_vectors,
+    layers_path,
     layers_source,
     map_request,
     read_honesty,
     read_maps,
-    read_points,
     run_request,
     steps_source,
+    write_layers,
 )
 from core.artifacts.measures import FrameMeasures, read_measures, spread_out
 from core.artifacts.measures import job as measure
@@ -64,8 +67,8 @@ def test_every_frame_has_the_map_that_the_projection_gives(store: Store, run: Ru
 
 def test_each_map_says_how_far_it_can_be_believed(store: Store, run: RunRecord) -> None:
     folder = placed(store, run, UMAP)
-    for step in FRAMES:
-        points, honesty = read_points(folder, step), read_honesty(folder, step)
+    for step, points in read_maps(folder, FRAMES).items():
+        honesty = read_honesty(folder, step)
         expected = map_honesty(store.embeddings(run.id, step), points)
         assert honesty.trustworthiness == pytest.approx(expected.trustworthiness)
         assert honesty.overlap == pytest.approx(expected.overlap)
@@ -74,9 +77,9 @@ def test_each_map_says_how_far_it_can_be_believed(store: Store, run: RunRecord) 
 
 
 def test_the_maps_that_the_worker_drew_are_taken_over(store: Store, run: RunRecord) -> None:
-    folder = placed(store, run, LIVE)
+    found = read_maps(placed(store, run, LIVE), FRAMES)
     for step in FRAMES:
-        np.testing.assert_array_equal(read_points(folder, step), store.map_points(run.id, step))
+        np.testing.assert_array_equal(found[step], store.map_points(run.id, step))
 
 
 def test_only_a_map_that_is_missing_or_damaged_is_placed_again(
@@ -92,8 +95,9 @@ def test_only_a_map_that_is_missing_or_damaged_is_placed_again(
     monkeypatch.setattr(Store, "embeddings", lambda self, i, step: asked.append(step) or read(self, i, step))
     placed(store, run, UMAP)
     assert 8 not in asked
+    after = read_maps(folder, FRAMES)
     for step in FRAMES:
-        np.testing.assert_array_equal(read_points(folder, step), before[step])
+        np.testing.assert_array_equal(after[step], before[step])
 
 
 def test_a_cancelled_job_leaves_whole_maps_that_the_next_one_goes_on_from(store: Store, run: RunRecord) -> None:
@@ -117,6 +121,22 @@ def test_layers_are_frames_too(store: Store, run: RunRecord) -> None:
     assert layers_source(store, run, 4).present == (1, 2)
     assert list(read_maps(folder, (1, 2))) == [1, 2]
     assert folder != steps_source(store, run).folder(store.run_folder(run.id), LIVE)
+
+
+def test_layers_that_are_not_there_are_none(tmp_path: Path) -> None:
+    layers = np.random.default_rng(0).standard_normal((12, 5, 3)).astype(np.float32)
+    write_layers(tmp_path, 40, layers, stamp=7)
+    assert layer_numbers(tmp_path, 40) == layer_numbers(tmp_path, 40, 7) == tuple(range(1, 13))
+    np.testing.assert_array_equal(layer_vectors(tmp_path, 40, 12), layers[11])
+    assert layer_numbers(tmp_path, 40, 8) == layer_numbers(tmp_path, 41) == (), "other weights, another step"
+    for step, layer in ((41, 1), (40, 0), (40, 13)):
+        assert layer_vectors(tmp_path, step, layer) is None
+    write_layers(tmp_path, 40, layers, stamp=7, first=0)
+    assert layer_numbers(tmp_path, 40) == tuple(range(12))
+    np.testing.assert_array_equal(layer_vectors(tmp_path, 40, 0), layers[0])
+    layers_path(tmp_path, 40).write_bytes(b"damaged")
+    assert layer_numbers(tmp_path, 40) == ()
+    assert layer_vectors(tmp_path, 40, 1) is None
 
 
 @each(
