@@ -1,4 +1,4 @@
-"""Small multiples: representation measures over frames, and the effect of the temperature on the push."""
+"""Representation measures over frames, in panels and in the plane, and the effect of the temperature on the push."""
 
 from __future__ import annotations
 
@@ -7,7 +7,18 @@ from typing import Any, NamedTuple
 
 from core.catalogue.loss_entry import PushSpread
 from core.figures.panels import grid
-from core.figures.template import ACCENT, QUIET, Figure, axis_heading, base_layout, curve
+from core.figures.run_curves import DASHES, LEGEND_WIDTH
+from core.figures.template import (
+    ACCENT,
+    QUIET,
+    Figure,
+    axis_heading,
+    base_layout,
+    class_colour,
+    curve,
+    note,
+    short_text,
+)
 from core.messages import _, pgettext
 from core.quantities import PERCENT_FORMAT, PERCENT_TICKS
 
@@ -15,7 +26,9 @@ MEASURE_COLUMNS, MEASURE_GAPS = 3, (0.09, 0.16)
 SPREAD_COLUMNS, SPREAD_GAPS = 2, (0.12, 0.12)
 ARROWS = {"higher": " ↑", "lower": " ↓", "neither": ""}
 ROW_PX = 170
-DASHES = ("solid", "dash")
+PLANE_PX = 380
+# Measures of a frame by name, by the step of the frame, in order.
+Path = Mapping[int, Mapping[str, float | None]]
 
 
 class _Panel(NamedTuple):
@@ -62,6 +75,43 @@ def measures_figure(
     marks = [(shown, {"color": QUIET, "width": 1})]
     axes = ({"nticks": 5, "zeroline": False}, {"nticks": 4, "zeroline": False})
     return _figure(panels, layout, marks, axis, axes, MEASURE_COLUMNS, MEASURE_GAPS)
+
+
+def plane_figure(paths: Mapping[str, Path], *, revision: str) -> Figure:
+    """Draw a path for each run, from its first frame (open circle) to its last (arrow), and the point of a collapse.
+
+    Args:
+        paths: measures by the name of the run, which is untrusted.
+    Source: Wang & Isola 2020, arXiv:2005.10242.
+    """
+    traces = []
+    for number, (name, path) in enumerate(paths.items()):
+        points = [(step, of.get("alignment"), of.get("uniformity")) for step, of in path.items()]
+        known = [point for point in points if None not in point]
+        if not known:
+            continue
+        steps, x, y = zip(*known, strict=True)
+        last, colour = len(steps) - 1, class_colour(number)
+        # Plotly draws no mark at the first point of a path whose marks turn with it.
+        first: dict[str, Any] = {"mode": "markers", "marker": {"symbol": "circle-open", "size": 9, "color": colour}}
+        traces.append(curve(x[:1], y[:1], {}, {}, showlegend=False, hoverinfo="skip", **first))
+        symbols, sizes = ["circle"] * last + ["arrow"], [4] * last + [13]
+        marker = {"angleref": "previous", "color": colour, "symbol": symbols, "size": sizes}
+        hover = _("step {step}: alignment {x}, uniformity {y}", step="%{text}", x="%{x:.3f}", y="%{y:.3f}")
+        more: dict[str, Any] = {"name": short_text(name, LEGEND_WIDTH), "hovertemplate": hover, "mode": "lines+markers"}
+        more |= {"marker": marker, "text": [f"{step:,}" for step in steps]}
+        traces.append(curve(x, y, {"color": colour, "width": 1.8, "dash": DASHES[number]}, {}, **more))
+    axis = {"rangemode": "tozero", "zeroline": False}
+    layout = base_layout(
+        uirevision=revision,
+        height=PLANE_PX,
+        showlegend=len(paths) > 1,
+        margin={"l": 60, "r": 12, "t": 36, "b": 44},
+        xaxis=axis | {"title": axis_heading(_("Alignment (lower: classes are tighter)"))},
+        yaxis=axis | {"title": axis_heading(_("Uniformity (lower: vectors spread out)"))},
+        annotations=[note(_("↖ all vectors equal"), 0, 0, "top", {"size": 11, "color": QUIET}, xref="x", yref="y")],
+    )
+    return {"data": traces, "layout": layout}
 
 
 def spread_figure(

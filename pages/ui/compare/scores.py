@@ -18,7 +18,7 @@ from core.events import SPEARMAN
 from core.experiments.design import LABEL_CHARS, Axis, Design, Level
 from core.experiments.result_table import cautions, in_phrase, notes, table_rows
 from core.experiments.results import TEST, compute_results
-from core.figures.plane import Path
+from core.figures.small_multiples import Path
 from core.messages import ENGLISH, N_, _, in_language, join_list, ngettext, sentences
 from core.quantities import percent, signed
 from core.representation.metrics import METRICS

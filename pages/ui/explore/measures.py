@@ -14,8 +14,7 @@ from core.artifacts.maps import run_request
 from core.artifacts.measures import PAIRS_MAX, TRAINING_MEASURES, TRAINING_ROWS_MAX, TrainingMeasures, read_similarity
 from core.artifacts.weights import all_known, weight_stamps
 from core.errors import PlaygroundError
-from core.figures.plane import Path, plane_figure
-from core.figures.small_multiples import measures_figure
+from core.figures.small_multiples import Path, measures_figure, plane_figure
 from core.messages import N_, _, join_list, ngettext, pgettext, sentences
 from core.quantities import percent, signed
 from core.representation.examples import ExampleScores

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import math
 
+import plotly.graph_objects as go
+
 from core.catalogue.loss_entry import PushSpread
-from core.figures.small_multiples import measures_figure, spread_figure
+from core.figures.small_multiples import measures_figure, plane_figure, spread_figure
 
 TAUS = [0.01, 0.1, 1.0]
 SPREADS = [
@@ -18,23 +20,30 @@ LOSSES = ("L_out", "L_in")
 NAMES = {"knn1": ("1-NN accuracy", "higher"), "uniformity": ("Uniformity", "lower"), "ari": ("ARI", "higher")}
 
 
-def drawn(values: dict[str, list[float | None]]) -> dict:
-    return measures_figure((0, 4, 8), values, NAMES, 4, axis="step", revision="run")
-
-
-def test_each_measure_has_a_panel_with_its_own_axes_and_an_arrow() -> None:
-    figure = drawn({"knn1": [0.5, 0.7, 0.9], "uniformity": [-1.0, -2.0, -2.5]})
-    assert [trace["y"] for trace in figure["data"]] == [[0.5, 0.7, 0.9], [-1.0, -2.0, -2.5]]
+def test_each_measure_has_a_panel_with_its_own_axes_and_an_arrow_unless_it_cannot_be_computed() -> None:
+    values = {"ari": [None, None, None], "knn1": [0.5, None, 0.9], "uniformity": [-1.0, -2.0, -2.5]}
+    figure = measures_figure((0, 4, 8), values, NAMES, 4, axis="step", revision="run")
+    json.dumps(figure, allow_nan=False)
+    assert [trace["y"] for trace in figure["data"]] == [[0.5, None, 0.9], [-1.0, -2.0, -2.5]]
     assert len({trace["yaxis"] for trace in figure["data"]}) == 2
     assert [note["text"] for note in figure["layout"]["annotations"]] == ["1-NN accuracy ↑", "Uniformity ↓"]
     assert [shape["x0"] for shape in figure["layout"]["shapes"]] == [4, 4]
 
 
-def test_a_measure_that_cannot_be_computed_is_left_out_and_a_gap_stays_a_gap() -> None:
-    figure = drawn({"knn1": [None, None, None], "ari": [0.1, None, 0.3]})
-    assert [trace["name"] for trace in figure["data"]] == ["ARI"]
-    assert figure["data"][0]["y"] == [0.1, None, 0.3]
+def test_a_path_leads_from_a_circle_to_an_arrow_over_the_frames_that_have_both_measures() -> None:
+    both = {0: (1.5, -1.0), 4: (1.0, -1.5), 8: (0.5, -2.0)}
+    measured = {step: {"alignment": x, "uniformity": y} for step, (x, y) in both.items()}
+    measured[6] = {"alignment": None, "uniformity": -1.0}
+    figure = plane_figure({"<b>one</b>": measured, "no measures": {}, "one frame": {0: measured[0]}}, revision="r")
+    go.Figure(figure)
     json.dumps(figure, allow_nan=False)
+    start, path, single = figure["data"][:3]
+    assert list(zip(path["x"], path["y"], strict=True)) == list(both.values())
+    assert path["text"] == ["0", "4", "8"]
+    assert (start["x"], start["y"], start["marker"]["symbol"]) == ([1.5], [-1.0], "circle-open")
+    assert path["marker"]["symbol"] == ["circle", "circle", "arrow"]
+    assert path["name"] == "&lt;b&gt;one&lt;/b&gt;"
+    assert (single["x"], single["marker"]["symbol"]) == ([1.5], "circle-open")
 
 
 def test_every_measure_is_drawn_over_tau_once() -> None:
@@ -48,12 +57,8 @@ def test_every_measure_is_drawn_over_tau_once() -> None:
     assert all(trace["x"] == TAUS for trace in lines.values())
     assert lines["L_out"]["yaxis"] == lines["L_in"]["yaxis"] != lines["entropy"]["yaxis"]
     json.dumps(figure, allow_nan=False)
-
-
-def test_the_chosen_and_the_own_temperature_are_marked_in_every_panel() -> None:
-    shapes = spread_figure(TAUS, SPREADS, LOSSES, 0.1, 0.3, revision="run")["layout"]["shapes"]
-    solid = [shape for shape in shapes if shape["line"]["dash"] == "solid"]
-    dotted = [shape for shape in shapes if shape["line"]["dash"] == "dot"]
-    assert [shape["x0"] for shape in solid] == [0.1] * 4
-    assert [shape["x0"] for shape in dotted] == [0.3] * 4
-    assert len({shape["xref"] for shape in solid}) == 4
+    # The chosen temperature and the run's own are marked in every panel.
+    marks = {(shape["xref"], shape["x0"], shape["line"]["dash"]) for shape in figure["layout"]["shapes"]}
+    panels = {shape["xref"] for shape in figure["layout"]["shapes"]}
+    assert len(panels) == 4
+    assert marks == {(panel, *mark) for panel in panels for mark in ((0.1, "solid"), (0.3, "dot"))}
