@@ -5,10 +5,10 @@ from __future__ import annotations
 import html
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from itertools import cycle
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from core.figures.template import (
     ACCENT,
@@ -44,9 +44,6 @@ SCORE_BINS = 20
 MOST_SCORE = 1e6
 
 
-Lengths = npt.NDArray[np.int64]
-
-
 def class_balance_figure(classes: Sequence[str], counts: Mapping[str, Sequence[int]]) -> Figure:
     """Draw a horizontal bar for each class, in the given order, with its row count at the end.
 
@@ -62,7 +59,19 @@ def class_balance_figure(classes: Sequence[str], counts: Mapping[str, Sequence[i
     labels = [short_text(name, LABEL_CHARS - more // 2) for name, more in zip(classes, wide, strict=True)]
     totals = [sum(of_class) for of_class in zip(*counts.values(), strict=True)] if counts else [0] * len(classes)
     most = max(totals, default=0) or 1
-    traces = [_split_trace(split, of_split, classes, number) for number, (split, of_split) in enumerate(counts.items())]
+    traces = []
+    for tone, (split, of_split) in zip(cycle(TONES), counts.items(), strict=False):
+        rows, hovers, shown = sum(of_split), [], short_text(split)
+        for of_class, count in zip(classes, of_split, strict=True):
+            hover = _(
+                "{split}: {count} of {total} rows, {share}",
+                split=shown,
+                count=f"{count:,}",
+                total=f"{rows:,}",
+                share=percent(count / max(1, rows)),
+            )
+            hovers.append(f"<b>{plain_text(of_class)}</b><br>{hover}")
+        traces.append(row_bars([int(count) for count in of_split], shown, {"color": tone}, hovers))
     traces.append(
         {
             "type": "scatter",
@@ -99,58 +108,9 @@ def class_balance_figure(classes: Sequence[str], counts: Mapping[str, Sequence[i
     return {"data": traces, "layout": layout}
 
 
-def _split_trace(split: str, counts: Sequence[int], classes: Sequence[str], number: int) -> Figure:
-    rows = sum(counts)
-    name = short_text(split)
-    hovers = []
-    for of_class, count in zip(classes, counts, strict=True):
-        hover = _(
-            "{split}: {count} of {total} rows, {share}",
-            split=name,
-            count=f"{count:,}",
-            total=f"{rows:,}",
-            share=percent(count / max(1, rows)),
-        )
-        hovers.append(f"<b>{plain_text(of_class)}</b><br>{hover}")
-    return row_bars([int(count) for count in counts], name, {"color": TONES[number % len(TONES)]}, hovers)
-
-
 def _whole_ticks(low: float, high: float, most: int) -> Figure:
     """Return tick settings that label only whole numbers."""
     return {"tickformat": ",d"} | ({"dtick": 1} if high - low <= most else {"nticks": most + 1})
-
-
-class _Bins(NamedTuple):
-    """Histogram bins over integer lengths: bin n holds lengths from starts[n] to starts[n] + width − 1.
-
-    `counts` has one more entry than `starts` if the longest lengths share an overflow bar.
-    """
-
-    starts: list[int]
-    width: int
-    counts: list[int]
-
-    @property
-    def end(self) -> int:
-        """The first length beyond the bars of equal width."""
-        return self.starts[-1] + self.width
-
-    @property
-    def has_tail(self) -> bool:
-        return len(self.counts) > len(self.starts)
-
-    @property
-    def tail_place(self) -> float:
-        """Centre of the overflow bar. A gap of half a bar shows that it is off the scale."""
-        return self.end - 0.5 + self.width
-
-    @property
-    def low(self) -> float:
-        return self.starts[0] - 0.5
-
-    @property
-    def high(self) -> float:
-        return self.tail_place + self.width / 2 if self.has_tail else self.end - 0.5
 
 
 def histogram_figure(lengths: Sequence[int], unit: str) -> Figure:
@@ -163,38 +123,56 @@ def histogram_figure(lengths: Sequence[int], unit: str) -> Figure:
         lengths: integers ≥ 0; an empty sequence gives an empty figure.
         unit: the unit of a length, in the plural and in the user's language, e.g. "tokens".
     """
-    given = np.asarray(lengths, dtype=np.int64)
-    bins = _binned(given) if given.size else None
-    shown = html.escape(" ".join(unit.split()))
-    low, high = (bins.low, bins.high) if bins else (-0.5, 0.5)
+    unit = html.escape(" ".join(unit.split()))
+    low, high, most = -0.5, 0.5, 1
+    traces: list[Figure] = []
+    ticks: Figure = {}
+    if len(lengths):
+        given = np.asarray(lengths, dtype=np.int64)
+        first, longest = int(given.min()), int(given.max())
+        # "lower" excludes the longest length even if there are few.
+        last = int(np.percentile(given, SHOWN_PERCENTILE, method="lower"))
+        if longest < first + BINS or longest <= first + TAIL_RATIO * (last - first):
+            last = longest
+        width = _width(last - first + 1)
+        starts = list(range(first // width * width, last + 1, width))
+        end = starts[-1] + width
+        low, high = starts[0] - 0.5, end - 0.5
+        middles = [start + (width - 1) / 2 for start in starts]
+        spans = [f"{start:,}" if width == 1 else f"{start:,}–{start + width - 1:,}" for start in starts]
+        colours, edges = [ACCENT] * len(starts), [*starts, end]
+        if longest >= end:
+            # A gap of half a bar shows that the overflow bar is off the scale.
+            tail, high = end - 0.5 + width, end - 0.5 + 1.5 * width
+            middles.append(tail)
+            spans.append(_("{low} to {high}", low=f"{end:,}", high=f"{longest:,}"))
+            colours.append(QUIET)
+            edges.append(longest + 1)
+            # About six round lengths, with space for the label of the overflow bar.
+            between = _width(math.ceil((high - low) * BINS / 7))
+            rounds = range(-(-starts[0] // between) * between, end, between)
+            apart = [tick for tick in rounds if tail - tick > 0.1 * (high - low)]
+            labels = [*(f"{tick:,}" for tick in apart), f"≥ {end:,}"]
+            ticks = {"tickmode": "array", "tickvals": [*apart, tail], "ticktext": labels}
+        counts = np.histogram(given, bins=edges)[0].tolist()
+        most, hovers = max(counts), []
+        for span, count in zip(spans, counts, strict=True):
+            total, share = len(lengths), percent(count / len(lengths))
+            hover = _("{count} of {total} texts, {share}", count=f"{count:,}", total=f"{total:,}", share=share)
+            hovers.append(f"{span} {unit}<br>{hover}")
+        traces = [_upright_bars(middles, counts, [BAR_SHARE * width] * len(middles), colours, hovers)]
     layout = base_layout(
         height=HISTOGRAM_HEIGHT_PX,
         showlegend=False,
         hovermode="closest",
         dragmode=False,
         margin={"l": 56, "r": 16, "t": 8, "b": 40},
-        xaxis={"title": axis_heading(shown), "range": [low, high], "tickangle": 0, "zeroline": False, "showgrid": False}
+        xaxis={"title": axis_heading(unit), "range": [low, high], "tickangle": 0, "zeroline": False, "showgrid": False}
         | _whole_ticks(low, high, 7)
-        | _tail_ticks(bins),
-        yaxis={"title": axis_heading(_("texts")), "rangemode": "tozero", "zeroline": False}
-        | _whole_ticks(0, max(bins.counts) if bins else 1, 5),
+        | ticks,
+        yaxis={"title": axis_heading(_("texts")), "rangemode": "tozero", "zeroline": False} | _whole_ticks(0, most, 5),
     )
-    return {"data": [_histogram_trace(bins, given, shown)] if bins else [], "layout": layout}
-
-
-def _binned(lengths: Lengths) -> _Bins:
-    low, longest = int(lengths.min()), int(lengths.max())
-    # "lower" excludes the longest length even if there are few.
-    last = int(np.percentile(lengths, SHOWN_PERCENTILE, method="lower"))
-    if longest < low + BINS or longest <= low + TAIL_RATIO * (last - low):
-        last = longest
-    width = _width(last - low + 1)
-    first = low // width * width
-    starts = list(range(first, last + 1, width))
-    edges = [*starts, starts[-1] + width]
-    has_tail = longest >= edges[-1]
-    counts = np.histogram(lengths, bins=[*edges, longest + 1] if has_tail else edges)[0]
-    return _Bins(starts, width, counts.tolist())
+    return {"data": traces, "layout": layout}
 
 
 def _width(span: int) -> int:
@@ -204,37 +182,6 @@ def _width(span: int) -> int:
         power = 10 ** (len(str(width)) - 1)
         width = next(step * power for step in steps if step * power > width)
     return width
-
-
-def _tail_ticks(bins: _Bins | None) -> Figure:
-    """Return ticks: the first length of the overflow bar, and about six round lengths for the others."""
-    if bins is None or not bins.has_tail:
-        return {}
-    span = bins.high - bins.low
-    between = _width(math.ceil(span * BINS / 7))
-    ticks = range(-(-bins.starts[0] // between) * between, bins.end, between)
-    apart = [tick for tick in ticks if bins.tail_place - tick > 0.1 * span]  # space for the label
-    return {
-        "tickmode": "array",
-        "tickvals": [*apart, bins.tail_place],
-        "ticktext": [*(f"{tick:,}" for tick in apart), f"≥ {bins.end:,}"],
-    }
-
-
-def _histogram_trace(bins: _Bins, lengths: Lengths, unit: str) -> Figure:
-    texts = lengths.size
-    middles = [start + (bins.width - 1) / 2 for start in bins.starts]
-    spans = [f"{start:,}" if bins.width == 1 else f"{start:,}–{start + bins.width - 1:,}" for start in bins.starts]
-    if bins.has_tail:
-        middles.append(bins.tail_place)
-        spans.append(_("{low} to {high}", low=f"{bins.end:,}", high=f"{lengths.max():,}"))
-    hovers = []
-    for span, count in zip(spans, bins.counts, strict=True):
-        share = percent(count / texts)
-        hover = _("{count} of {total} texts, {share}", count=f"{count:,}", total=f"{texts:,}", share=share)
-        hovers.append(f"{span} {unit}<br>{hover}")
-    colours = [ACCENT] * len(bins.starts) + [QUIET] * bins.has_tail
-    return _upright_bars(middles, bins.counts, [BAR_SHARE * bins.width] * len(middles), colours, hovers)
 
 
 def _upright_bars(x: list[float], y: list[int], width: Any, colour: Any, hovers: list[str]) -> Figure:
