@@ -52,17 +52,12 @@ def smoothed(values: Sequence[float | None], smoothing: Smoothing, *, log: bool 
 
 
 def _exponential(values: Values, beta: float) -> Values:
+    import pandas as pd
+
     if not 0.0 <= beta < 1.0:
         raise ConfigError("smoothing", beta, "give a number of at least 0 and below 1.")
-    there = ~np.isnan(values)
-    out, means = np.full_like(values, np.nan), []
-    total = weight = 0.0
-    for value in values[there].tolist():
-        total = beta * total + (1.0 - beta) * value
-        weight = beta * weight + (1.0 - beta)
-        means.append(total / weight)
-    out[there] = means
-    return out
+    means = pd.Series(values).ewm(alpha=1.0 - beta, ignore_na=True).mean().to_numpy()
+    return np.where(np.isnan(values), np.nan, means)
 
 
 def _average(values: Values, window: float) -> Values:
