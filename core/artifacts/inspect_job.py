@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from functools import partial
+from itertools import count
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -16,7 +17,7 @@ from torch import Tensor
 
 from core.artifacts.cache import load_or_compute
 from core.artifacts.changed_texts import CHANGED_TEXTS, TEXTS_MAX, Change, ChangedTexts, Text, changes
-from core.artifacts.layers import layer_numbers, layers_path, write_layers
+from core.artifacts.maps import layer_numbers, layers_path, write_layers
 from core.artifacts.measures import (
     PAIRS_MAX,
     TRAINING_MEASURES,
@@ -45,7 +46,7 @@ from core.artifacts.weights import UNTRAINED, all_known, load_at, probe_of, untr
 from core.catalogue.views import BACK_TRANSLATION, VIEWS, ViewEntry
 from core.config import EncoderConfig, Precision
 from core.config.objective import TermConfig, ViewConfig, with_number
-from core.config.plan import Plan, TermPlan, objective_at, plan_phase
+from core.config.plan import TermPlan, objective_at, plan_phase
 from core.config.score_source import classifier_learned
 from core.encoders.model import Encoder, Tokenizer
 from core.encoders.packing import Tokens
@@ -72,6 +73,8 @@ from core.workers.run_rows import TaskSource
 
 # An adversarial step follows SimCSE, which needs no labels and no trained classifier.
 ADVERSARY = TermPlan("", TermConfig(loss="simcse", views=(ViewConfig(view="dropout"),)))
+# Results of one model on texts under changes: changed, cosines [K, M], plain and predicted, as in ChangedTexts.
+Changed = tuple[NDArray[np.bool_], FloatArray, NDArray[np.int64], NDArray[np.int64]]
 # The file that holds a result, and the steps it covers.
 Answer = tuple[Path, Iterable[int]]
 
@@ -147,14 +150,8 @@ def _deletions(store: Store, run: RunRecord, request: Mapping[str, Any], progres
         if words is None:
             raise TaskError("This encoder's tokenizer does not report word positions, so no word can be deleted.")
         texts = [text, *without_each_word(words[0])]
-        done = iter(range(0, len(texts), ENCODE_BATCH))
-
-        def interrupted() -> bool:
-            # Runs before every batch; `progress` raises if the job is cancelled.
-            progress(next(done), len(texts), Message("Encoding the text without each of its words"))
-            return False
-
-        logits = _encoded(encoder, tokenizer, texts, precision=run.config.precision, interrupted=interrupted).logits
+        doing = Message("Encoding the text without each of its words")
+        logits = _encoded(encoder, tokenizer, texts, precision=run.config.precision, report=(progress, doing)).logits
         shares = softmax(logits.numpy().astype(np.float64), axis=1).astype(np.float32)
         return Deletions(words[0], shares[0], shares[1:], stamp)
 
@@ -177,7 +174,11 @@ def _tokens(store: Store, run: RunRecord, request: Mapping[str, Any], progress: 
         if read is None:
             raise TaskError("This encoder's tokenizer does not report word positions, so no token can be marked.")
         plan = plan_phase(objective_at(run.effective, step).objective, len(encoder.blocks))
-        terms = tuple(_token_terms(plan))
+        terms: list[TokenTerm] = []
+        for one in (of for of in plan.terms if of.term.level == "token"):
+            name = with_number(one.term.entry.symbol, one.key, one.term.loss)
+            k, clusters = (integer_setting(one.term.parameters, setting) for setting in ("k", "clusters"))
+            terms += (TokenTerm(name, group[0].layer, k, clusters) for group in one.groups)
         (tokens,) = tokenizer([text], keep=False)
         layers = tuple({term.layer for term in terms})
         with torch.inference_mode(), encoder_autocast(run.config.precision, torch.device("cpu")):
@@ -195,19 +196,11 @@ def _tokens(store: Store, run: RunRecord, request: Mapping[str, Any], progress: 
             if term.clusters and present.sum() >= term.clusters:
                 numbers += cluster_members(vectors, top.view_mask, term.clusters)[0].int().argmax(0)
             chosen[place, top.indices[0][present].numpy()] = numbers[present].numpy()
-        return TokenChoice(read[0], terms, int((~special).sum()), attention, chosen, stamp)
+        return TokenChoice(read[0], tuple(terms), int((~special).sum()), attention, chosen, stamp)
 
     load_or_compute(TokenChoice, path, compute, lambda known: known.stamp == stamp)
     drop_old_texts(folder)
     return path, [step]
-
-
-def _token_terms(plan: Plan) -> Iterator[TokenTerm]:
-    for term in plan.terms:
-        if term.term.level == "token":
-            name = with_number(term.term.entry.symbol, term.key, term.term.loss)
-            k, clusters = (integer_setting(term.term.parameters, one) for one in ("k", "clusters"))
-            yield from (TokenTerm(name, group[0].layer, k, clusters) for group in term.groups)
 
 
 def _layers(store: Store, run: RunRecord, request: Mapping[str, Any], progress: Progress) -> Answer:
@@ -256,8 +249,15 @@ def _encoded(
     *,
     precision: Precision,
     attended: Sequence[int] = (),
-    interrupted: Callable[[], bool] = lambda: False,
+    report: tuple[Progress, Message] | None = None,
 ) -> Encodings:
+    done = count(0, ENCODE_BATCH)
+
+    def interrupted() -> bool:
+        if report is not None:
+            report[0](next(done), len(texts), report[1])  # before every batch; raises if the job is cancelled
+        return False
+
     autocast = encoder_autocast(precision, torch.device("cpu"))
     # Tokens are not cached: the process is long-lived, and users rarely request the same text twice.
     return encode(encoder, tokenizer, texts, autocast=autocast, interrupted=interrupted, attended=attended, keep=False)
@@ -331,13 +331,8 @@ def _training(store: Store, run: RunRecord, request: Mapping[str, Any], progress
         model = load_at(store, run, run.steps)
         train = TaskSource(store.folder).rows_of(run.config.task, run.config.seed).train
         places = np.linspace(0, len(train) - 1, min(TRAINING_ROWS_MAX, len(train))).round().astype(int).tolist()
-        taken, done = train.take(places), iter(range(0, len(places), ENCODE_BATCH))
-
-        def interrupted() -> bool:
-            progress(next(done), len(places), Message("Encoding the training rows"))  # raises if cancelled
-            return False
-
-        found = _encoded(*model, taken.inputs, precision=run.config.precision, interrupted=interrupted)
+        taken, report = train.take(places), (progress, Message("Encoding the training rows"))
+        found = _encoded(*model, taken.inputs, precision=run.config.precision, report=report)
         progress(len(places), len(places), Message("Measuring the vectors"))
         return TrainingMeasures(frame_measures(found.pooled.numpy(), taken.labels), len(places), len(train), stamp)
 
@@ -350,41 +345,30 @@ def _changes(store: Store, run: RunRecord, request: Mapping[str, Any], progress:
     stamp = weight_stamps(store, run).get(run.steps, UNTRAINED)
 
     def compute(_known: ChangedTexts | None) -> ChangedTexts:
-        learned = classifier_learned(run.effective, run.steps)
         test = TaskSource(store.folder).rows_of(run.config.task, run.config.seed).test
         rows = np.linspace(0, len(test) - 1, min(TEXTS_MAX, len(test))).round().astype(int).tolist()
         taken = test.take(rows)
         every = changes([*taken.texts, *(taken.seconds or ())])
-        cosines = []
-        for step, done in ((0, 0), (run.steps, len(every))):
+
+        def read_at(step: int, before: int) -> Changed:
             doing = Message("Reading changed texts with the weights of step {step}", step=step)
-            ahead = partial(_report, progress, doing, 2 * len(every), done)
-            model = load_at(store, run, step)
-            kept = store.folder / TRANSLATIONS
-            found = _read_changed(*model, taken.inputs, rows, every, run.config.precision, kept, ahead)
-            cosines.append(found.cosines)
-        plain, predicted = found.plain, found.predicted
-        if not learned:
+            model, kept = load_at(store, run, step), store.folder / TRANSLATIONS
+
+            def report(place: int) -> None:
+                progress(before + place, 2 * len(every), doing)
+
+            return _read_changed(*model, taken.inputs, rows, every, run.config.precision, kept, report)
+
+        cosines = read_at(0, 0)[1]
+        changed, at_end, plain, predicted = read_at(run.steps, len(every))
+        if not classifier_learned(run.effective, run.steps):
             plain, predicted = np.empty(0, np.int64), np.empty((0, 0), np.int64)
-        names, rates = zip(*every, strict=True)
-        labels = np.array(taken.labels)
-        return ChangedTexts(names, rates, len(test), labels, found.changed, np.stack(cosines), plain, predicted, stamp)
+        (names, rates), labels = zip(*every, strict=True), np.array(taken.labels)
+        both = np.stack([cosines, at_end])
+        return ChangedTexts(names, rates, len(test), labels, changed, both, plain, predicted, stamp)
 
     load_or_compute(ChangedTexts, path, compute, lambda known: stamp in (UNTRAINED, known.stamp))
     return path, [0, run.steps]
-
-
-def _report(progress: Progress, doing: Message, total: int, before: int, done: int) -> None:
-    progress(before + done, total, doing)
-
-
-class _Changed(NamedTuple):
-    """Results of one model on M texts under K changes; attributes as in ChangedTexts, with `cosines` [K, M]."""
-
-    changed: NDArray[np.bool_]
-    cosines: FloatArray
-    plain: NDArray[np.int64]
-    predicted: NDArray[np.int64]
 
 
 def _read_changed(
@@ -396,7 +380,7 @@ def _read_changed(
     precision: Precision,
     translations: Path,
     progress: Callable[[int], None],
-) -> _Changed:
+) -> Changed:
     """Encode texts and their changes.
 
     Args:
@@ -423,7 +407,7 @@ def _read_changed(
         changed[place, other] = True
         cosines[place, other] = torch.cosine_similarity(pooled, before.pooled[other]).numpy()
         predicted[place, other] = logits.argmax(1).numpy()
-    return _Changed(changed, cosines, plain, predicted)
+    return changed, cosines, plain, predicted
 
 
 def _back_translated(texts: Sequence[Text], kept: Path, progress: Callable[[], None]) -> list[Text]:
@@ -451,14 +435,17 @@ def distances_job(request: dict[str, Any], store_folder: Path, progress: Progres
     """
     texts: list[Text] = [text if isinstance(text, str) else (text[0], text[1]) for text in request["texts"]]
     every = changes([side for text in texts for side in ((text,) if isinstance(text, str) else text)])
-    ahead = partial(_report, progress, Message("Reading changed texts"), len(every), 0)
     config = EncoderConfig(id=str(request["encoder"]))
     limit = read_shape(encoder_folder(config.id) / "config.json", config.id).positions
     model = untrained_encoder(config.model_copy(update={"max_length": min(config.max_length, limit)}))
     kept = store_folder / TRANSLATIONS
-    found = _read_changed(*model, texts, range(len(texts)), every, "float32", kept, ahead)
-    means = [float(row[of].mean()) if of.any() else None for row, of in zip(found.cosines, found.changed, strict=True)]
-    shares = found.changed.mean(1).tolist()
+
+    def report(place: int) -> None:
+        progress(place, len(every), Message("Reading changed texts"))
+
+    changed, cosines, _, _ = _read_changed(*model, texts, range(len(texts)), every, "float32", kept, report)
+    means = [float(row[of].mean()) if of.any() else None for row, of in zip(cosines, changed, strict=True)]
+    shares = changed.mean(1).tolist()
     return {"changes": [[*change, share, mean] for change, share, mean in zip(every, shares, means, strict=True)]}
 
 
@@ -486,7 +473,7 @@ def _pooled_changed(
                     if view.follows_gradient:
                         encoder.train()  # the loss contrasts two dropout passes
                         gradients = embedding_gradients(encoder, given, torch.zeros(len(given)), ADVERSARY, autocast)
-                    change_batch = partial(_change_embeddings, view, len(given), gradients)
+                    change_batch = partial(_change_embeddings, view, range(len(given)), gradients)
                 encoder.train(view is not None and view.kind == "pass")
                 with autocast:
                     found = encoder.encode(given, Taps(), change=change_batch)
@@ -498,9 +485,9 @@ def _pooled_changed(
 
 
 def _change_embeddings(
-    view: ViewEntry, texts: int, gradients: Sequence[Tensor], embeddings: Tensor, owners: Tensor, special: Tensor
+    view: ViewEntry, every: range, gradients: Sequence[Tensor], embeddings: Tensor, owners: Tensor, special: Tensor
 ) -> Tensor:
-    settings, every = {one.name: one.default for one in view.parameters}, range(texts)
+    settings = {one.name: one.default for one in view.parameters}
     gradient = arrange_gradients(gradients, embeddings, owners, every) if gradients else None
     changed: Tensor = load(view.embedding)(Embedded(embeddings, owners, special, every, gradient), settings)
     return changed
