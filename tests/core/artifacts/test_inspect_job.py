@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -10,17 +11,18 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from torch import Tensor
 
 from core.artifacts import inspect_job
 from core.artifacts.cache import read
 from core.artifacts.changed_texts import CHANGED_TEXTS, Change, ChangedTexts, changes
 from core.artifacts.inspect_job import distances_job, job
-from core.artifacts.layers import layer_numbers, layer_vectors
+from core.artifacts.maps import layer_numbers, layer_vectors
 from core.artifacts.measures import TrainingMeasures, read_similarity
 from core.artifacts.sentence import Deletions, EndTexts, TokenChoice, deletions_path, read_inspected, token_choice_path
 from core.artifacts.weights import load_at
 from core.config import TaskConfig, parse_config
-from core.encoders.model import load_encoder
+from core.encoders.model import Encoder, Tokenizer, load_encoder
 from core.encoders.taps import Taps
 from core.errors import ConfigError, RunNotFoundError, StoreError, TaskError
 from core.models import source
@@ -50,6 +52,16 @@ def store(filled: Store) -> Store:
 
 def asked(store: Store, run: RunRecord, what: str, **more: Any) -> dict[str, Any]:
     return job({"run": run.id, "what": what} | more, store.folder, silent)
+
+
+def alone(model: tuple[Encoder, Tokenizer], texts: Sequence[Any]) -> Tensor:
+    """Return the pooled vectors [N, H] of texts that the encoder reads one by one."""
+    with torch.inference_mode():
+        return torch.stack([model[0].eval().pooled(model[1]([text]))[0] for text in texts])
+
+
+def cosine(first: Tensor, second: Tensor) -> float:
+    return float(first @ second / first.norm() / second.norm())
 
 
 def no_encoding(*_: Any, **__: Any) -> None:
@@ -190,27 +202,21 @@ def test_layers_are_those_of_the_paraphrases_on_the_map(elsewhere: Store, draft:
 def test_deletions_are_what_the_model_says_of_each_shorter_text(store: Store, run: RunRecord) -> None:
     assert asked(store, run, "deletions", text=TEXT, second=None, step=8)["steps"] == [8]
     found = read(Deletions, deletions_path(store.run_folder(run.id), TEXT, None, 8))
-    encoder, tokenizer = load_at(store, run, 8)
-
-    def shares(text: str) -> np.ndarray:
-        with torch.inference_mode():
-            return encoder.logits(encoder.pooled(tokenizer([text]))).double().softmax(-1)[0].numpy()
-
-    words = TEXT.split()
-    np.testing.assert_allclose(found.base, shares(TEXT), atol=1e-6)
-    assert found.deleted.shape == (len(words), 2)
-    for number, row in enumerate(found.deleted):
-        np.testing.assert_allclose(row, shares(" ".join(words[:number] + words[number + 1 :])), atol=1e-6)
+    model, words = load_at(store, run, 8), TEXT.split()
+    shorter = [" ".join(words[:number] + words[number + 1 :]) for number in range(len(words))]
+    with torch.inference_mode():
+        shares = model[0].logits(alone(model, [TEXT, *shorter])).double().softmax(-1).numpy()
+    np.testing.assert_allclose(found.base, shares[0], atol=1e-6)
+    np.testing.assert_allclose(found.deleted, shares[1:], atol=1e-6)
 
 
 def test_deletions_of_a_pair_take_words_from_both_texts(store: Store, pair_run: RunRecord) -> None:
     asked(store, pair_run, "deletions", text="warm film", second="dull", step=0)
     found = read(Deletions, deletions_path(store.run_folder(pair_run.id), "warm film", "dull", 0))
-    encoder, tokenizer = load_at(store, pair_run, 0)
-    shorter = [("film", "dull"), ("warm", "dull"), ("warm film", "")]
+    model, shorter = load_at(store, pair_run, 0), [("film", "dull"), ("warm", "dull"), ("warm film", "")]
     with torch.inference_mode():
-        logits = [encoder.logits(encoder.pooled(tokenizer([pair])))[0] for pair in shorter]
-    np.testing.assert_allclose(found.deleted, torch.stack(logits).double().softmax(-1).numpy(), atol=1e-6)
+        shares = model[0].logits(alone(model, shorter)).double().softmax(-1).numpy()
+    np.testing.assert_allclose(found.deleted, shares, atol=1e-6)
 
 
 def test_the_words_behind_the_cut_are_not_deleted(store: Store, run: RunRecord) -> None:
@@ -339,11 +345,7 @@ def test_similarity_is_the_rank_correlation_of_cosines_with_scores(store: Store,
     assert found.pairs == 4
     rows = TaskLibrary(store.folder).rows(task)
     for step in (0, 2, 4, 8):
-        encoder, tokenizer = load_at(store, run, step)
-        with torch.inference_mode():
-            sides = [
-                torch.cat([encoder.pooled(tokenizer([text])) for text in side]) for side in (rows.texts, rows.seconds)
-            ]
+        sides = (alone(load_at(store, run, step), side) for side in (rows.texts, rows.seconds))
         cosines = torch.cosine_similarity(*sides).numpy()
         ranks = [np.argsort(np.argsort(values)) for values in (cosines, [5, 1.5, 4, 0])]
         apart = float(((ranks[0] - ranks[1]) ** 2).sum())
@@ -361,25 +363,19 @@ def test_a_task_without_scores_or_none_at_all_is_refused(store: Store, run: RunR
 # Test texts
 
 
-def test_test_texts_are_those_of_the_split_as_the_last_weights_see_them(store: Store, run: RunRecord) -> None:
+def test_test_texts_are_those_of_the_split_as_the_last_weights_see_them(
+    store: Store, run: RunRecord, monkeypatch: pytest.MonkeyPatch
+) -> None:
     answer = asked(store, run, "test")
     found = read(EndTexts, store.run_folder(run.id) / answer["file"])
     test = TaskSource(store.folder).rows_of(run.config.task, run.config.seed).test
     assert (found.texts, found.labels, found.rows) == (test.display_texts, test.labels, len(test))
     np.testing.assert_array_equal(found.logits, store.predictions(run.id).logits)
-    encoder, tokenizer = load_at(store, run, run.steps)
-    for row in (0, len(test) - 1):
-        with torch.inference_mode():
-            alone = encoder.pooled(tokenizer([test.inputs[row]]))[0].numpy()
-        np.testing.assert_allclose(found.vectors[row], alone, atol=3e-6)
-
-
-def test_of_many_test_texts_some_are_taken_from_end_to_end(
-    store: Store, run: RunRecord, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    np.testing.assert_allclose(found.vectors, alone(load_at(store, run, run.steps), test.inputs), atol=3e-6)
+    # Of many texts, some are taken from end to end.
     monkeypatch.setattr(inspect_job, "END_TEXTS_MAX", 3)
+    (store.run_folder(run.id) / answer["file"]).unlink()
     found = read(EndTexts, store.run_folder(run.id) / asked(store, run, "test")["file"])
-    test = TaskSource(store.folder).rows_of(run.config.task, run.config.seed).test
     assert len(found.texts) == len(found.vectors) == len(found.logits) == 3
     assert found.rows == len(test)
     assert (found.texts[0], found.texts[-1]) == (test.display_texts[0], test.display_texts[-1])
@@ -395,9 +391,7 @@ def test_training_rows_are_measured_on_the_vectors_of_each_row_alone(
     assert (found.taken, found.rows) == (15, len(train))
     assert len(train) > 15
     places = [round(i * (len(train) - 1) / 14) for i in range(15)]
-    encoder, tokenizer = load_at(store, run, run.steps)
-    with torch.inference_mode():
-        vectors = [encoder.pooled(tokenizer([train.inputs[i]]))[0].double().numpy() for i in places]
+    vectors = alone(load_at(store, run, run.steps), [train.inputs[i] for i in places]).double().numpy()
     units = [vector / np.linalg.norm(vector) for vector in vectors]
     labels = [train.labels[i] for i in places]
     alike, apart = [], []
@@ -445,12 +439,10 @@ def test_changed_texts_are_compared_with_the_texts_as_the_encoder_reads_each_alo
             kinds.add((change.name, other != text))
             assert found.changed[place, column] == (other != text)
             for number, step in enumerate((0, run.steps)):
-                encoder, tokenizer = load_at(store, run, step)
-                with torch.inference_mode():
-                    pooled = [encoder.pooled(tokenizer([one]))[0] for one in (text, other)]
-                    cosine = float(pooled[0] @ pooled[1] / pooled[0].norm() / pooled[1].norm())
-                    said = encoder.logits(torch.stack(pooled)).argmax(1).tolist()
-                np.testing.assert_allclose(found.cosines[number, place, column], cosine, atol=1e-5)
+                model = load_at(store, run, step)
+                pooled = alone(model, (text, other))
+                said = model[0].logits(pooled).argmax(1).tolist()
+                np.testing.assert_allclose(found.cosines[number, place, column], cosine(*pooled), atol=1e-5)
             assert [found.plain[column], found.predicted[place, column]] == said
     assert {("typos", True), ("delete", True)} <= kinds
 
@@ -467,19 +459,14 @@ def test_texts_of_a_task_are_compared_with_their_changes_in_the_encoder_before_t
     texts = [(first, second) for first, second in pairs]
     every = changes([side for pair in pairs for side in pair])
     assert set(found) == {tuple(change) for change in every}
-    encoder, tokenizer = load_encoder(run.config.encoder.id, classes=("0",), max_length=64)
+    model = load_encoder(run.config.encoder.id, classes=("0",), max_length=64)
     for change in every:
         share, mean = found[tuple(change)]
         if not change.is_of_words:
             assert (share, mean < 1.0) == (1.0, True)
             continue
-        others = [change.apply(text, row) for row, text in enumerate(texts)]
-        cosines = []
-        for text, other in zip(texts, others, strict=True):
-            if other != text:
-                with torch.inference_mode():
-                    pooled = [encoder.eval().pooled(tokenizer([one]))[0] for one in (text, other)]
-                cosines.append(float(pooled[0] @ pooled[1] / pooled[0].norm() / pooled[1].norm()))
+        both = [(text, change.apply(text, row)) for row, text in enumerate(texts)]
+        cosines = [cosine(*alone(model, pair)) for pair in both if pair[0] != pair[1]]
         assert share == len(cosines) / len(texts)
         assert mean is None if not cosines else mean == pytest.approx(np.mean(cosines), abs=1e-5)
 
@@ -496,16 +483,13 @@ def test_changed_texts_include_paraphrases_if_the_test_texts_have_them(
     asked(store, run, "changes")
     found = read(ChangedTexts, path)
     path.unlink()
-    encoder, tokenizer = load_at(store, run, run.steps)
     texts = [films.test.texts[row] for row in np.linspace(0, len(films.test) - 1, 5).round().astype(int)]
     for strength in ("weak", "strong"):
         place = found.names.index(f"{strength}_paraphrase")
         assert found.changed[place].all()
         for column, text in enumerate(texts):
-            with torch.inference_mode():
-                first, second = (encoder.pooled(tokenizer([one]))[0] for one in (text, of[text][strength]))
-            cosine = float(first @ second / first.norm() / second.norm())
-            np.testing.assert_allclose(found.cosines[1, place, column], cosine, atol=1e-5)
+            expected = cosine(*alone(load_at(store, run, run.steps), (text, of[text][strength])))
+            np.testing.assert_allclose(found.cosines[1, place, column], expected, atol=1e-5)
     assert not {"weak_paraphrase", "strong_paraphrase"} & {change.name for change in changes(["No such text."])}
 
 
@@ -514,10 +498,7 @@ def test_views_of_the_input_differ_from_the_text_and_leave_the_shared_encoder_as
 ) -> None:
     encoder, tokenizer = load_at(store, run, run.steps)
     texts = TaskSource(store.folder).rows_of(run.config.task, run.config.seed).test.inputs[:9]
-    state = torch.get_rng_state()
-    with torch.inference_mode():
-        plain = encoder.pooled(tokenizer(texts))
-    drawn = {}
+    state, plain, drawn = torch.get_rng_state(), alone((encoder, tokenizer), texts), {}
     for change in changes([]):
         if not change.is_of_words:
             drawn[change.name], _ = inspect_job._pooled_changed(encoder, tokenizer, texts, change, "float32")
@@ -579,17 +560,12 @@ def test_an_adversarial_step_moves_texts_further_than_one_of_random_signs(
 ) -> None:
     model = load_at(store, run, run.steps)
     texts = TaskSource(store.folder).rows_of(run.config.task, run.config.seed).test.inputs[:9]
-    with torch.inference_mode():
-        plain = model[0].pooled(model[1](texts))
-
-    def cosine() -> float:
+    plain, arrange, cosines = alone(model, texts), inspect_job.arrange_gradients, []
+    for gradients in (arrange, lambda *given: torch.randn_like(arrange(*given))):
+        monkeypatch.setattr(inspect_job, "arrange_gradients", gradients)
         moved, _ = inspect_job._pooled_changed(*model, texts, Change("adversarial", None), "float32")
-        return float(torch.cosine_similarity(moved, plain).mean())
-
-    adversarial = cosine()
-    arrange = inspect_job.arrange_gradients
-    monkeypatch.setattr(inspect_job, "arrange_gradients", lambda *given: torch.randn_like(arrange(*given)))
-    assert adversarial < cosine() < 1.0
+        cosines.append(float(torch.cosine_similarity(moved, plain).mean()))
+    assert cosines[0] < cosines[1] < 1.0
 
 
 def test_back_translation_is_among_the_changes_once_its_models_are_here(
@@ -606,9 +582,8 @@ def test_back_translation_is_among_the_changes_once_its_models_are_here(
     found = {name: (share, mean) for name, _rate, share, mean in distances_job(request, tmp_path, silent)["changes"]}
     trip = RoundTrip(*here, temperature=0.7, seed=0, cache=MemoryTranslationCache())
     others = list(zip(*(trip.translate(side) for side in zip(*pairs, strict=True)), strict=True))
-    encoder, tokenizer = load_encoder(run.config.encoder.id, classes=("0",), max_length=64)
-    with torch.inference_mode():
-        first, second = (encoder.eval().pooled(tokenizer([tuple(pair) for pair in side])) for side in (pairs, others))
+    model = load_encoder(run.config.encoder.id, classes=("0",), max_length=64)
+    first, second = (alone(model, [tuple(pair) for pair in side]) for side in (pairs, others))
     cosines = torch.cosine_similarity(first, second)[[tuple(a) != b for a, b in zip(pairs, others, strict=True)]]
     assert found["back_translation"] == (len(cosines) / 3, pytest.approx(float(cosines.mean()), abs=1e-5))
     assert len(cosines) == 2
