@@ -54,8 +54,11 @@ def ended_run(store: Store, frames: tuple[int, ...] = FRAMES, status: Status = S
 
 
 class TestWrite:
-    def test_a_run_is_written_and_read_back(self, store: Store, tmp_path: Path) -> None:
-        write_replay(store, ended_run(store), tmp_path / "replay.zip")
+    def test_a_run_is_written_and_read_back_and_gives_the_same_bytes(
+        self, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        run_id, later = ended_run(store), time.time() + 100
+        write_replay(store, run_id, tmp_path / "replay.zip")
         replay = read_replay(tmp_path / "replay.zip")
         assert (replay.title, replay.probe, replay.steps, replay.config.seed) == ("Run 1", PROBE, FRAMES, 0)
         assert [one.values["accuracy"] for one in replay.scores if one is not None] == [0.0, 0.2, 0.4]
@@ -64,24 +67,12 @@ class TestWrite:
         made_with = replay_file.read(tmp_path / "replay.zip").run.made_with
         assert made_with["scl-playground"] == __version__
         assert {"python", "torch", "transformers"} < set(made_with)
-
-    def test_the_same_run_gives_the_same_bytes(
-        self, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        run_id = ended_run(store)
-        later = time.time() + 100
-        write_replay(store, run_id, tmp_path / "one.zip")
         monkeypatch.setattr(time, "time", lambda: later)
-        write_replay(store, run_id, tmp_path / "two.zip")
-        assert (tmp_path / "one.zip").read_bytes() == (tmp_path / "two.zip").read_bytes()
+        write_replay(store, run_id, tmp_path / "again.zip")
+        assert (tmp_path / "again.zip").read_bytes() == (tmp_path / "replay.zip").read_bytes()
 
     def test_folders_of_the_machine_stay_out(
-        self,
-        store: Store,
-        draft: Callable[..., RunConfig],
-        tiny_encoder: Path,
-        small_csv: Path,
-        tmp_path: Path,
+        self, store: Store, draft: Callable[..., RunConfig], tiny_encoder: Path, small_csv: Path, tmp_path: Path
     ) -> None:
         translators = [str(tmp_path / "models" / "there"), str(tmp_path / "models" / "back")]
         # The config names them, but nothing loads them.
@@ -168,11 +159,13 @@ class TestOpen:
         assert test.labels == same_test.labels
         assert test.logits == pytest.approx(same_test.logits, rel=1e-3, abs=1e-4)
 
-    def test_it_is_opened_once_and_comes_back_when_it_was_deleted(
-        self, elsewhere: Store, archive: Path, tmp_path: Path
+    def test_it_is_checked_and_opened_once_and_comes_back_when_it_was_deleted(
+        self, elsewhere: Store, archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         run_id = open_replay(elsewhere, archive)
-        open_replay(elsewhere, archive)
+        with monkeypatch.context() as patch:
+            patch.setattr(replay_file, "read", lambda _: pytest.fail("the file was checked again"))
+            assert open_replay(elsewhere, archive) == run_id
         assert len(elsewhere.runs()) == 1
         elsewhere.discard(run_id)
         assert open_replay(elsewhere, archive) == run_id
@@ -184,27 +177,16 @@ class TestOpen:
         one, same = read_replay(archive), read_replay(tmp_path / "again.zip")
         assert (one.probe, one.steps, one.config) == (same.probe, same.steps, same.config)
 
-    def test_it_is_checked_only_once(self, elsewhere: Store, archive: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        run_id = open_replay(elsewhere, archive)
-        monkeypatch.setattr(replay_file, "read", lambda _: pytest.fail("the file was checked again"))
-        assert open_replay(elsewhere, archive) == run_id
-
     def test_a_run_that_was_stopped_says_so(self, store: Store, elsewhere: Store, tmp_path: Path) -> None:
-        write_replay(store, ended_run(store, frames=(0, 2), status=Status.STOPPED), tmp_path / "replay.zip")
+        stopped = ended_run(store, frames=(0, 2), status=Status.STOPPED, train_rows=10.0)
+        write_replay(store, stopped, tmp_path / "replay.zip")
         run = elsewhere.run(open_replay(elsewhere, tmp_path / "replay.zip"))
         assert (run.status, run.last_step) == (Status.FINISHED, 2)
-        assert (
-            str(run.message)
-            == "A replay of a run that ended (stopped) at step 2 of 4. It has no weights to continue from."
-        )
-
-    def test_a_run_whose_classifier_never_learned_has_the_scores_of_its_probe(
-        self, store: Store, elsewhere: Store, tmp_path: Path
-    ) -> None:
-        write_replay(store, ended_run(store, train_rows=10.0), tmp_path / "replay.zip")
-        assert [one.probe_rows for one in read_replay(tmp_path / "replay.zip").scores if one is not None] == [10] * 3
-        run_id = open_replay(elsewhere, tmp_path / "replay.zip")
-        assert [e.probe_rows for e in elsewhere.evaluations(run_id) if e.split == "validation"] == [10, 10, 10]
+        said = "A replay of a run that ended (stopped) at step 2 of 4. It has no weights to continue from."
+        assert str(run.message) == said
+        # Its classifier never learned, so its scores are those of its probe.
+        assert [one.probe_rows for one in read_replay(tmp_path / "replay.zip").scores if one is not None] == [10, 10]
+        assert [e.probe_rows for e in elsewhere.evaluations(run.id) if e.split == "validation"] == [10, 10]
 
     def test_what_cannot_be_kept_leaves_nothing(
         self, elsewhere: Store, archive: Path, monkeypatch: pytest.MonkeyPatch

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import copy
-import io
 import json
 import re
-import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,6 +19,7 @@ from core.config import parse_config
 from core.errors import StoreError
 from core.store import Store
 from tests.cases import each
+from tests.core.artifacts.test_packed import zipped
 
 Members = dict[str, bytes]
 CHARS_MAX = 400
@@ -82,14 +81,6 @@ def _members(run: Any = None, maps: Any = None, arrays: Any = None, tokens: Any 
         FRAMES: save(_arrays() if arrays is None else arrays),
         TOKENS: json.dumps(_tokens() if tokens is None else tokens).encode(),
     }
-
-
-def _zipped(members: Members) -> bytes:
-    packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as file:
-        for name, text in members.items():
-            file.writestr(name, text)
-    return packed.getvalue()
 
 
 LEFT_OUT = object()
@@ -216,44 +207,38 @@ def _changes() -> Iterator[tuple[str, bytes, str]]:
     """Return archives with one defect each, with a name and the expected message as a regular expression."""
     for place, values in RUN_CHANGES.items():
         for number, value in enumerate(values):
-            archive = _zipped(_members(run=_changed(_run(), place, value)))
+            archive = zipped(_members(run=_changed(_run(), place, value)))
             yield f"run {place} {number}", archive, REASONS.get(place, place.rpartition(".")[2])
     for place, values in TOKEN_CHANGES.items():
         for number, value in enumerate(values):
-            archive = _zipped(_members(tokens=_changed(_tokens(), place, value)))
+            archive = zipped(_members(tokens=_changed(_tokens(), place, value)))
             yield f"tokens {place} {number}", archive, "tokens.json[,:]|attention of step 0"
     for name, values in ARRAY_CHANGES.items():
         for number, value in enumerate(values):
-            archive = _zipped(_members(arrays=_with(_arrays(), name, value)))
+            archive = zipped(_members(arrays=_with(_arrays(), name, value)))
             kind = name.partition(".")[0] or "of each frame"
             yield f"frames {name} {number}", archive, f"frames.safetensors: .*({kind}|of each frame)"
     maps = load(_members()[MAPS])
     for name, values in MAP_CHANGES.items():
         for number, value in enumerate(values):
-            archive = _zipped(_members(maps=_with(maps, name, value)))
+            archive = zipped(_members(maps=_with(maps, name, value)))
             yield f"maps {name} {number}", archive, "maps.safetensors: (the map of step 0|one for each frame)"
-    for name, change in (
-        ("no zip", lambda members: {}),
-        ("no JSON", lambda members: members | {RUN: b'{"a":' * 200_000}),
-        ("no tokens", lambda members: members | {TOKENS: b"7"}),
-        ("no tensors", lambda members: members | {FRAMES: b"nonsense"}),
-    ):
-        yield name, _zipped(change(_members())), "it lacks|recursion|an object|frames.safetensors: "
-
-
-CHANGES = {name: (archive, why) for name, archive, why in _changes()}
+    # `test_packed` has other archives, texts and arrays that cannot be read.
+    yield "no members", zipped({}), "it lacks"
+    yield "no tensors", zipped(_members() | {FRAMES: b"nonsense"}), "frames.safetensors: "
 
 
 def test_the_whole_one_opens(store: Store, tmp_path: Path) -> None:
     path = tmp_path / "whole.zip"
-    path.write_bytes(_zipped(_members()))
+    path.write_bytes(zipped(_members()))
     assert store.run(open_replay(store, path)).title == "Small"
 
 
-@each("name", CHANGES)
-def test_it_is_refused_in_a_sentence_and_nothing_is_created(name: str, store: Store, tmp_path: Path) -> None:
+@each(("name", "archive", "why"), _changes())
+def test_it_is_refused_in_a_sentence_and_nothing_is_created(
+    name: str, archive: bytes, why: str, store: Store, tmp_path: Path
+) -> None:
     path = tmp_path / "hostile.zip"
-    archive, why = CHANGES[name]
     path.write_bytes(archive)
     before = {*tmp_path.rglob("*")}
     with pytest.raises(StoreError) as refusal:

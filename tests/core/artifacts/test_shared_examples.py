@@ -57,15 +57,13 @@ class TestKeys:
 @each("width", [2, 3])
 @each("mirrored", [False, True])
 class TestTurn:
-    def test_a_turned_and_moved_copy_comes_back(self, width: int, mirrored: bool) -> None:
+    def test_a_turned_and_moved_copy_comes_back_and_scipy_agrees(self, width: int, mirrored: bool) -> None:
         points = RNG.normal(size=(40, width)) + 5
         moved = points @ random_turn(width, mirrored=mirrored) + RNG.normal(size=width) * 10
         turn = find_turn(moved, points)
         assert turn(moved) == pytest.approx(points, abs=1e-5)
         assert turn(moved).dtype == np.float32
         assert turn.common == 40
-
-    def test_it_agrees_with_scipy(self, width: int, mirrored: bool) -> None:
         points, onto = RNG.normal(size=(25, width)), RNG.normal(size=(25, width))
         onto = onto @ random_turn(width, mirrored=mirrored)
         rotation, _ = orthogonal_procrustes(points - points.mean(0), onto - onto.mean(0))

@@ -112,13 +112,6 @@ def test_neighbours_are_the_nearest_by_cosine_and_counted_against_the_first_fram
     assert life.stayed[0] == 5
 
 
-def test_predictions_and_probabilities_follow_from_the_logits() -> None:
-    found = told_at((0,), [np.ones(6)], [[0.0, math.log(3), -100.0]])
-    life = biography(found, (0,), drifting())
-    np.testing.assert_allclose(life.probabilities, [[0.25, 0.75, 0.0]], atol=1e-7)
-    assert life.predictions.tolist() == [1]
-
-
 def test_steps_with_weights_that_are_no_frames_count_for_nothing() -> None:
     rng, read = np.random.default_rng(3), drifting()
     vectors, logits = rng.standard_normal((3, 6)), rng.standard_normal((3, 3))
@@ -133,9 +126,11 @@ def test_fewer_examples_than_neighbours_and_vectors_of_length_zero_are_no_obstac
     def read(step: int) -> tuple[FloatArray, FloatArray]:
         return np.array([[0, 0], [1, step]], np.float32), np.zeros((2, 2), np.float32)
 
-    life = biography(told_at((0,), [[0, 0]], [[0, 0]]), (0, 10), read)
+    life = biography(told_at((0,), [[0, 0]], [[0, math.log(3)]]), (0, 10), read)
     assert life.neighbours.shape == (2, 2)
     assert np.isfinite(life.vectors).all()
+    np.testing.assert_allclose(life.probabilities, [[0.25, 0.75]] * 2, atol=1e-7)
+    assert life.predictions.tolist() == [1, 1]
 
 
 def test_a_real_runs_frames_are_met_where_the_model_read_and_nearly_met_between(filled: Store, run: RunRecord) -> None:

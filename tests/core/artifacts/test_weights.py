@@ -21,42 +21,33 @@ from tests.core.artifacts.made import MORE, frame_again, recorded
 from tests.core.training.made import Draft
 
 FAST = {"optimiser": {"learning_rate": 1e-2}}
+LAST_BLOCK = {"part": "last_blocks", "blocks": 1}
+HALF: dict[str, Any] = {"steps": 4, "batch_size": 8} | FAST
+PHASES = [HALF | {"trainable": LAST_BLOCK}, HALF | {"trainable": {"part": "classifier"}}]
 
 
 @pytest.mark.parametrize(
-    "trainable",
-    [{"part": "all"}, {"part": "last_blocks", "blocks": 1}, {"part": "all", "reinitialised_blocks": 1}],
-    ids=["all", "last block", "reinitialised"],
+    ("more", "phase", "tolerance", "moved"),
+    [
+        ({"seed": 3}, {"trainable": {"part": "all"}}, 0, 0.05),
+        ({}, {"trainable": LAST_BLOCK}, 0, 0.05),
+        ({}, {"trainable": {"part": "all", "reinitialised_blocks": 1}}, 0, 0.05),
+        ({"phases": PHASES}, {}, 0, 0.05),
+        ({}, {"trainable": {"part": "lora", "lora_rank": 2}}, 1e-5, 1e-3),  # rounded when adapters are merged
+    ],
+    ids=["all", "last block", "reinitialised", "two phases", "adapters"],
 )
-def test_every_frame_with_weights_is_reproduced_bit_by_bit(
-    store: Store, draft: Draft, trainable: dict[str, Any]
+def test_every_frame_with_weights_is_reproduced(
+    store: Store, draft: Draft, more: dict[str, Any], phase: dict[str, Any], tolerance: float, moved: float
 ) -> None:
-    run = recorded(store, draft(trainable=trainable, more=MORE | {"seed": 3}, **FAST))
+    run = recorded(store, draft(more=MORE | more, **FAST, **phase))
     assert weight_steps(store, run) == (0, 2, 4, 8)
     for step in weight_steps(store, run):
         vectors, logits = frame_again(store, run, *load_at(store, run, step), untrained=step == 0)
-        np.testing.assert_array_equal(vectors, store.embeddings(run.id, step))
-        np.testing.assert_array_equal(logits, store.logits(run.id, step))
-    assert np.abs(store.embeddings(run.id, 8) - store.embeddings(run.id, 0)).max() > 0.05
-
-
-def test_adapters_are_reproduced_up_to_the_rounding_of_their_merging(store: Store, draft: Draft) -> None:
-    run = recorded(store, draft(trainable={"part": "lora", "lora_rank": 2}, more=MORE, **FAST))
-    for step in (2, 4, 8):
-        vectors, logits = frame_again(store, run, *load_at(store, run, step))
-        np.testing.assert_allclose(vectors, store.embeddings(run.id, step), rtol=0, atol=1e-5)
-        np.testing.assert_allclose(logits, store.logits(run.id, step), rtol=0, atol=1e-5)
-    assert np.abs(store.embeddings(run.id, 8) - store.embeddings(run.id, 4)).max() > 1e-3
-
-
-def test_both_phases_of_a_run_are_reproduced(store: Store, draft: Draft) -> None:
-    half: dict[str, Any] = {"steps": 4, "batch_size": 8} | FAST
-    phases = [half | {"trainable": {"part": "last_blocks", "blocks": 1}}, half | {"trainable": {"part": "classifier"}}]
-    run = recorded(store, draft(more=MORE | {"phases": phases}))
-    for step in (2, 4, 8):
-        vectors, logits = frame_again(store, run, *load_at(store, run, step))
-        np.testing.assert_array_equal(vectors, store.embeddings(run.id, step))
-        np.testing.assert_array_equal(logits, store.logits(run.id, step))
+        np.testing.assert_allclose(vectors, store.embeddings(run.id, step), rtol=0, atol=tolerance)
+        np.testing.assert_allclose(logits, store.logits(run.id, step), rtol=0, atol=tolerance)
+    assert np.abs(store.embeddings(run.id, 4) - store.embeddings(run.id, 2)).max() > 1e-3
+    assert np.abs(store.embeddings(run.id, 8) - store.embeddings(run.id, 0)).max() > moved
 
 
 def test_a_stopped_run_has_its_last_step_from_the_snapshot(store: Store, draft: Draft, filled: Store) -> None:
@@ -96,7 +87,7 @@ def test_models_stay_loaded_until_their_file_is_written_anew(filled: Store, run:
 
 
 def test_weights_that_a_run_did_not_change_are_in_memory_once(store: Store, draft: Draft) -> None:
-    run = recorded(store, draft(trainable={"part": "last_blocks", "blocks": 1}, more=MORE))
+    run = recorded(store, draft(trainable=LAST_BLOCK, more=MORE))
     untrained = dict(load_at(store, run, 0)[0].named_parameters())
     trained = dict(load_at(store, run, 8)[0].named_parameters())
     shared = {name for name in untrained if trained[name] is untrained[name]}
@@ -115,7 +106,14 @@ def test_loading_leaves_the_random_state_alone_and_the_model_in_evaluation_mode(
     assert torch.equal(torch.get_rng_state(), state)
 
 
-def test_weights_that_cannot_be_loaded_are_a_sentence(filled: Store, run: RunRecord, draft: Draft) -> None:
+def test_weights_that_cannot_be_loaded_are_a_sentence(
+    filled: Store, run: RunRecord, draft: Draft, tiny_encoder: Path, tmp_path: Path
+) -> None:
+    moved = shutil.copytree(tiny_encoder, tmp_path / "encoder")
+    of_moved = recorded(filled, draft(more=MORE | {"encoder": {"id": str(moved), "max_length": 32}}))
+    shutil.rmtree(moved)
+    with pytest.raises(EncoderError, match="is not a folder"):
+        load_at(filled, of_moved, 0)
     with pytest.raises(StoreError, match="has no weights of step 6: choose one of 0, 2, 4, 8"):
         load_at(filled, run, 6)
     with pytest.raises(StoreError, match="has not started"):
@@ -123,16 +121,6 @@ def test_weights_that_cannot_be_loaded_are_a_sentence(filled: Store, run: RunRec
     snapshot_path(filled.run_folder(run.id), 4).write_bytes(b"no weights")
     with pytest.raises(TrainingError, match="cannot be read"):
         load_at(filled, run, 4)
-
-
-def test_an_encoder_that_is_gone_is_said_in_a_sentence(
-    store: Store, draft: Draft, tiny_encoder: Path, tmp_path: Path
-) -> None:
-    moved = shutil.copytree(tiny_encoder, tmp_path / "encoder")
-    run = recorded(store, draft(more=MORE | {"encoder": {"id": str(moved), "max_length": 32}}))
-    shutil.rmtree(moved)
-    with pytest.raises(EncoderError, match="is not a folder"):
-        load_at(store, run, 0)
 
 
 # The disk budget
