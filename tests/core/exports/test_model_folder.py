@@ -52,13 +52,16 @@ def uneven_task(folder: Path) -> dict[str, Any]:
     }
 
 
-def last(store: Store, run: RunRecord) -> tuple[list[str], Any]:
-    """Return the texts on the map and the logits of the last frame."""
-    return list(run.probe.texts), store.logits(run.id, run.steps)
+def executed(folder: Path) -> dict[str, Any]:
+    """Return the names that the code in a model's card defines."""
+    (code,) = re.findall(r"```python\n(.*?)\n```\n", (folder / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    names: dict[str, Any] = {}
+    exec(compile(re.sub(r'FOLDER = ".*"', f"FOLDER = {str(folder)!r}", code, count=1), "card", "exec"), names)
+    return names
 
 
-def run_in(store: Store, draft: Callable[..., RunConfig], pooling: str) -> RunRecord:
-    config = draft(more=MORE, **FAST)
+def run_in(store: Store, draft: Callable[..., RunConfig], pooling: str, **more: Any) -> RunRecord:
+    config = draft(more=MORE, **FAST, **more)
     encoder = config.encoder.model_copy(update={"pooling": pooling, "max_length": 12})
     return recorded(store, config.model_copy(update={"encoder": encoder}))
 
@@ -74,12 +77,8 @@ def test_the_lines_of_its_card_load_it_and_predict_the_same(
     store: Store, run_by: Callable[[str], RunRecord], tmp_path: Path, pooling: str
 ) -> None:
     run = run_by(pooling)
-    folder = exported(store, run, tmp_path)
-    code = re.findall(r"```python\n(.*?)```", (folder / "README.md").read_text(encoding="utf-8"), re.DOTALL)[0]
-    code = re.sub(r'FOLDER = ".*"', f"FOLDER = {str(folder)!r}", code, count=1)
-    names: dict[str, Any] = {}
-    exec(compile(code, "card", "exec"), names)
-    texts, expected = last(store, run)
+    names = executed(exported(store, run, tmp_path))
+    texts, expected = list(run.probe.texts), store.logits(run.id, run.steps)
     if pooling == "mean":
         np.testing.assert_allclose(names["logits"](texts).numpy(), expected, atol=2e-5)
         return
@@ -123,17 +122,13 @@ class TestCard:
         classes = ['"]; import os; os.mkdir("broken") #', "{x} ``` | <b>"]
         rows = [(f"a film {word} {n}", classes[n % 2]) for n, word in enumerate(["lovely", "dull"] * 20)]
         path = write_csv(tmp_path / "`a` | {b} <i>.csv", rows)
-        config = draft(task={"path": str(path)}, more=MORE)
-        encoder = config.encoder.model_copy(update={"pooling": pooling})
-        run = recorded(store, config.model_copy(update={"encoder": encoder}))
+        run = run_in(store, draft, pooling, task={"path": str(path)})
         folder = exported(store, run, tmp_path)
         card = (folder / "README.md").read_text(encoding="utf-8")
         prose = card.replace(*re.findall(r"```python\n.*?\n```\n", card, re.DOTALL), "")
         assert not any(sign in prose for sign in ("<b>", "<i>", " ``` ", "`a`"))
         assert yaml.safe_load(card.split("---\n")[1])["base_model"] == run.config.encoder.id.rpartition("/")[2]
-        (code,) = re.findall(r"```python\n(.*?)\n```\n", card, re.DOTALL)
-        names: dict[str, Any] = {}
-        exec(compile(re.sub(r'FOLDER = ".*"', f"FOLDER = {str(folder)!r}", code, count=1), "card", "exec"), names)
+        names = executed(folder)
         if pooling == "mean":
             assert names["CLASSES"] == list(run.probe.classes)
         assert not Path("broken").exists()

@@ -43,10 +43,6 @@ def made_evaluation(step: int, split: str = "validation") -> Evaluation:
     return Evaluation(step, split, {"accuracy": 0.8, "accuracy_low": 0.7, "accuracy_high": 0.9})
 
 
-def collapse_evaluation(step: int) -> Evaluation:
-    return Evaluation(step, "validation", made_evaluation(step).values | {"nc1": 2.0 / (step + 1), "nc4": 0.1 * step})
-
-
 def drawn(
     steps: list[Step] | None = None,
     evaluations: list[Evaluation] | None = None,
@@ -141,13 +137,12 @@ class TestTerms:
         assert trace_named(figure, "total")["x"] == [1, 2, 3, 4]
 
 
-class TestPhases:
-    def test_a_line_between_the_steps_marks_the_next(self) -> None:
-        layout = drawn(made_steps(10), phase_ends=(40, 100))["layout"]
-        assert {(shape["x0"], shape["x1"]) for shape in layout["shapes"]} == {(40.5, 40.5)}
-        (note,) = [note for note in layout["annotations"] if note["text"] == "next phase"]
-        assert (note["x"], note["y"]) == (40.5, 0)  # below the labels of turns
-        assert layout["xaxis"]["range"] == [0, 100]
+def test_a_line_between_the_steps_marks_the_next_phase() -> None:
+    layout = drawn(made_steps(10), phase_ends=(40, 100))["layout"]
+    assert {(shape["x0"], shape["x1"]) for shape in layout["shapes"]} == {(40.5, 40.5)}
+    (note,) = [note for note in layout["annotations"] if note["text"] == "next phase"]
+    assert (note["x"], note["y"]) == (40.5, 0)  # below the labels of turns
+    assert layout["xaxis"]["range"] == [0, 100]
 
 
 def test_labels_of_turns_never_meet() -> None:
@@ -211,32 +206,26 @@ class TestCosine:
         assert "blocks 4, 6" in titles(figure)[3]
 
 
-class TestProbe:
-    def probed(self, step: int, split: str = "validation", rows: float = 200.0) -> Evaluation:
-        found = made_evaluation(step, split)
-        return Evaluation(step, split, {**found.values, "train_rows": rows})
-
-    def test_probe_and_classifier_are_two_lines(self) -> None:
-        figure = drawn(evaluations=[self.probed(0), self.probed(4), made_evaluation(6), made_evaluation(10)])
-        assert titles(figure)[1] == "Validation accuracy: linear probe, then classifier"
-        assert trace_named(figure, "linear probe of the frame, 200 rows")["x"] == [0, 4]
-        assert trace_named(figure, "accuracy")["x"] == [6, 10]
+def test_probe_and_classifier_are_two_lines() -> None:
+    values = made_evaluation(0).values | {"train_rows": 200.0}
+    probed = [Evaluation(step, "validation", values) for step in (0, 4)]
+    figure = drawn(evaluations=[*probed, made_evaluation(6), made_evaluation(10)])
+    assert titles(figure)[1] == "Validation accuracy: linear probe, then classifier"
+    assert trace_named(figure, "linear probe of the frame, 200 rows")["x"] == [0, 4]
+    assert trace_named(figure, "accuracy")["x"] == [6, 10]
 
 
 class TestSmoothing:
-    def noisy(self) -> list[Step]:
-        return [Step(i, {"loss": float(i % 2), "loss.supcon": 1.0, "learning_rate": float(i)}) for i in range(1, 101)]
-
-    def smooth(self) -> Figure:
-        return curves_figure(self.noisy(), [], [], {}, (100,), revision="run", smoothing=Smoothing("exponential", 0.9))
-
     def test_the_raw_loss_stays_behind_and_is_what_hover_says(self) -> None:
-        raw, line = [trace for trace in self.smooth()["data"] if trace["name"] == "total"]
+        steps = [Step(i, {"loss": float(i % 2), "loss.supcon": 1.0, "learning_rate": float(i)}) for i in range(1, 101)]
+        strong = Smoothing("exponential", 0.9)
+        data = curves_figure(steps, [], [], {}, (100,), revision="run", smoothing=strong)["data"]
+        raw, line = [trace for trace in data if trace["name"] == "total"]
         assert raw["y"] == line["customdata"] == [float(i % 2) for i in range(1, 101)]
         assert (raw["hoverinfo"], line["hovertemplate"]) == ("skip", "%{customdata:.4g}")
         assert "hovertemplate" not in raw  # it would list the line twice
         assert max(line["y"][50:]) - min(line["y"][50:]) < 0.12
-        (schedule,) = [trace for trace in self.smooth()["data"] if trace["name"] == "learning rate"]
+        (schedule,) = [trace for trace in data if trace["name"] == "learning rate"]
         assert schedule["y"] == [float(i) for i in range(1, 101)]
 
     def test_a_long_run_is_smoothed_before_it_is_thinned(self) -> None:
@@ -246,26 +235,19 @@ class TestSmoothing:
         assert set(data[1]["y"][1:-1]) <= {0.33333, 0.66667}
 
 
-def ends(figure: Figure) -> list[str]:
-    notes = [note["text"] for note in figure["layout"]["annotations"] if note["x"] == 1]
-    return [text.split("</span> ")[1] for text in notes]
-
-
-def test_every_line_of_losses_and_scores_has_its_name_at_its_end() -> None:
+def test_every_line_of_losses_and_scores_has_its_name_at_its_end_and_references_differ_in_their_strokes() -> None:
     figure = drawn(made_steps(21), [made_evaluation(0, "baseline"), made_evaluation(20)], facts={"majority_rate": 0.5})
-    assert ends(figure) == ["total", "CE", "SCL", "collapse line", "lower bound", "classifier", "majority", "probe",
-                            "total", "CE", "SCL"]  # fmt: skip
-
-
-def test_the_reference_lines_have_different_strokes() -> None:
-    figure = drawn(made_steps(2), [made_evaluation(0, "baseline")], facts={"majority_rate": 0.5})
-    dashes = [trace["line"]["dash"] for trace in figure["data"] if trace["line"]["color"] == QUIET and "meta" in trace]
+    ends = [note["text"].split("</span> ")[1] for note in figure["layout"]["annotations"] if note["x"] == 1]
+    assert ends == ["total", "CE", "SCL", "collapse line", "lower bound", "classifier", "majority", "probe",
+                    "total", "CE", "SCL"]  # fmt: skip
+    dashes = [trace["line"]["dash"] for trace in figure["data"] if "meta" in trace and trace["line"]["color"] == QUIET]
     references = [dash for dash in dashes if dash != "solid"]
     assert len(set(references)) == len(references) == 4
 
 
 def test_neural_collapse_has_a_panel_where_it_was_measured() -> None:
-    figure = drawn(made_steps(20), [collapse_evaluation(step) for step in (0, 10)])
+    values = {step: made_evaluation(step).values | {"nc1": 2.0 / (step + 1), "nc4": 0.1 * step} for step in (0, 10)}
+    figure = drawn(made_steps(20), [Evaluation(step, "validation", of_step) for step, of_step in values.items()])
     assert titles(figure)[-2:] == ["Neural collapse on validation", "Learning rate"]
     assert trace_named(figure, "NC1: variance within classes")["y"] == pytest.approx([2, 2 / 11], rel=1e-4)
     # A logarithmic axis has no 0.

@@ -60,13 +60,6 @@ def test_a_line_is_broken_where_nothing_was_measured(nothing: float | None) -> N
     assert (dot.attrib["cx"], dot.attrib["cy"]) == ("360.0", "110.0")
 
 
-def test_an_axis_without_a_range_holds_every_value() -> None:
-    root = drawn(figure([{"x": [0, 10], "y": [-3, 7]}], yaxis={"domain": [0, 1]}))
-    ((_, low), (_, high)) = lines(root)[0]
-    assert 190 < low < 210
-    assert 10 < high < 30
-
-
 def test_shares_are_percentages_and_minus_is_a_minus() -> None:
     shares = figure([{"x": [0, 10], "y": [0, 1]}], yaxis={"domain": [0, 1], "range": [0, 1], "tickformat": ".1~%"})
     assert {"0%", "50%", "100%"} <= set(words(drawn(shares)))

@@ -274,32 +274,19 @@ def test_words_that_share_a_character_show_it_once() -> None:
     ]
 
 
-class TestBeforeAndAfter:
-    TEXT = made_text("good bad ugly film")
-    BEFORE, AFTER = [0.4, 0.3, 0.2, 0.1], [0.1, 0.3, 0.2, 0.8]
-
-    def test_words_that_came_and_went_have_a_sign_and_say_so(self) -> None:
-        before, after = Reader(before_and_after(self.TEXT, self.BEFORE, self.AFTER, 2)).blocks
-        assert [(span.text, span.sign) for span in before.spans] == [
-            ("good", LEFT),
-            ("bad", ""),
-            ("ugly", ""),
-            ("film", ""),
-        ]
-        assert [span.sign for span in after.spans] == ["", "", "", ENTERED]
-        framed = [[span.text for span in row.spans if "outline" in span.attributes["style"]] for row in (before, after)]
-        assert framed == [["good", "bad"], ["bad", "film"]]
-        assert before.spans[0].attributes["title"] == "attention 0.4000, in the top k, left the top k"
-        assert after.spans[3].attributes["title"] == "attention 0.8000, in the top k, entered the top k"
-
-    def test_a_sentence_lists_them(self) -> None:
-        (note,) = Reader(before_and_after(self.TEXT, self.BEFORE, self.AFTER, 2)).notes
-        assert note == "Top 2 · + new: film · − gone: good · stayed: bad"
-        (same,) = Reader(before_and_after(self.TEXT, self.BEFORE, self.BEFORE, 1)).notes
-        assert same == "Top 1 · + new: none · − gone: none · stayed: good"
-
-    def test_both_rows_share_one_scale(self) -> None:
-        before, after = Reader(before_and_after(self.TEXT, self.BEFORE, self.AFTER, 2)).blocks
-        for block, weights in ((before, self.BEFORE), (after, self.AFTER)):
-            shades = [span.attributes["style"].split(";")[0] for span in block.spans]
-            assert shades == [f"background:{background(weight, 0.8)}" for weight in weights]
+def test_words_that_came_and_went_have_a_sign_and_say_so_and_both_rows_share_one_scale() -> None:
+    text, weights = made_text("good bad ugly film"), ([0.4, 0.3, 0.2, 0.1], [0.1, 0.3, 0.2, 0.8])
+    reader = Reader(before_and_after(text, *weights, 2))
+    before, after = reader.blocks
+    assert [span.text for span in before.spans] == ["good", "bad", "ugly", "film"]
+    assert [[span.sign for span in row.spans] for row in (before, after)] == [[LEFT, "", "", ""], ["", "", "", ENTERED]]
+    framed = [[span.text for span in row.spans if "outline" in span.attributes["style"]] for row in (before, after)]
+    assert framed == [["good", "bad"], ["bad", "film"]]
+    assert before.spans[0].attributes["title"] == "attention 0.4000, in the top k, left the top k"
+    assert after.spans[3].attributes["title"] == "attention 0.8000, in the top k, entered the top k"
+    for block, of_block in zip(reader.blocks, weights, strict=True):
+        shades = [span.attributes["style"].split(";")[0] for span in block.spans]
+        assert shades == [f"background:{background(weight, 0.8)}" for weight in of_block]
+    assert reader.notes == ["Top 2 · + new: film · − gone: good · stayed: bad"]
+    same = Reader(before_and_after(text, weights[0], weights[0], 1))
+    assert same.notes == ["Top 1 · + new: none · − gone: none · stayed: good"]

@@ -31,14 +31,10 @@ def test_levels_are_in_order_on_one_axis_with_a_line_for_each_other_level() -> N
 
 
 def test_spreads_are_bars_and_references_are_named_lines_of_their_panel() -> None:
-    figure = level_curves(PANELS, [0.3, 0.05], ["λ 0.1", "λ 0.9"], "Temperature τ", log=False)
+    figure = level_curves(PANELS, [0.3, 0.05], ["<b>", "&"], "Temperature τ", log=False)
+    assert [trace["name"] for trace in figure["data"]] == ["&lt;b&gt;", "&amp;"] * 2
     assert figure["data"][0]["error_y"]["array"] == [0.0, 0.1]
     assert all("error_y" not in trace for trace in figure["data"][1:])
     lines = [(line["yref"], line["y0"], line["y1"], line["label"]["text"]) for line in figure["layout"]["shapes"]]
     assert lines == [("y", 0.75, 0.75, "probe"), ("y", 0.8, 0.8, "&lt;CE&gt;")]
     assert figure["layout"]["xaxis"]["type"] == "linear"
-
-
-def test_names_are_text() -> None:
-    figure = level_curves(PANELS[:1], [1, 2], ["<b>", "&"], "x", log=False)
-    assert [trace["name"] for trace in figure["data"]] == ["&lt;b&gt;", "&amp;"]

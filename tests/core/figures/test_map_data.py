@@ -103,17 +103,12 @@ def test_the_id_is_of_the_content() -> None:
     assert places_bundle(moved).id != places_bundle(frames).id
 
 
-def test_examples_keep_ids_labels_and_which_are_training() -> None:
-    bundle = examples_bundle([7, 5], ["a", "b"], [1, 0], ["no", "yes"], ["train", "validation"])
-    found = read(bundle)
-    assert (found["ids"], found["labels"], found["open"], found["splits"]) == ([7, 5], [1, 0], [1, 0], True)
-    assert (found["texts"], found["classes"]) == (["a", "b"], ["no", "yes"])
+def test_examples_keep_ids_labels_and_splits() -> None:
+    splits = ["train", "validation", "test"]
+    found = read(examples_bundle([7, 5, 6], ["a", "b", "c"], [1, 0, 0], ["no", "yes"], splits))
+    assert (found["ids"], found["labels"], found["open"]) == ([7, 5, 6], [1, 0, 0], [1, 0, 2])
+    assert (found["texts"], found["classes"], found["splits"]) == (["a", "b", "c"], ["no", "yes"], True)
     assert len(set(found["symbols"])) == 2
-
-
-def test_test_examples_have_a_look_of_their_own() -> None:
-    bundle = examples_bundle([0, 1, 2], ["a", "b", "c"], [0, 0, 0], ["no"], ["validation", "train", "test"])
-    assert read(bundle)["open"] == [0, 1, 2]
 
 
 def test_texts_travel_as_they_are_and_no_longer_than_a_hover() -> None:

@@ -105,18 +105,14 @@ class TestHeatmap:
 
 
 class TestTopWords:
-    WORDS = ("good", "bad", "ugly", "film")
-    BEFORE, AFTER = np.array([0.4, 0.3, 0.2, 0.1]), np.array([0.1, 0.3, 0.2, 0.8])
-
     def test_words_of_either_top_stand_in_the_order_of_the_new_those_that_left_last(self) -> None:
-        figure = top_words_figure(self.WORDS, self.BEFORE, self.AFTER, 2, revision="r", names=NAMES)
+        words, before, after = ("good", "bad", "ugly", "film"), [0.4, 0.3, 0.2, 0.1], [0.1, 0.3, 0.2, 0.8]
+        names = ("step 0", "<i>")
+        figure = top_words_figure(words, np.array(before), np.array(after), 2, revision="r", names=names)
         assert figure["layout"]["yaxis"]["ticktext"] == [f"{ENTERED} film", "bad", f"{LEFT} good"]
         before, after = figure["data"]
         assert (before["x"], after["x"]) == ([0.1, 0.3, 0.4], [0.8, 0.3, 0.1])
-
-    def test_a_bar_says_its_value_and_what_became_of_its_word(self) -> None:
-        figure = top_words_figure(self.WORDS, self.BEFORE, self.AFTER, 2, revision="r", names=("step 0", "<i>"))
-        before, after = figure["data"]
+        # A bar says its value, and what became of its word.
         assert before["hovertext"][2] == "<b>good</b><br>step 0: attention 0.4000, left the top k"
         assert after["hovertext"][0] == "<b>film</b><br>&lt;i&gt;: attention 0.8000, entered the top k"
         assert after["hovertext"][1].endswith("stayed in the top k")
@@ -175,19 +171,12 @@ class TestAttentionAgainstEffect:
         assert named_points(figure) == ["a"]
 
 
-def confidences(classes: tuple[str, ...] = ("bad", "good")) -> Figure:
+def test_each_class_has_a_line_over_the_steps_and_estimates_are_drawn_open() -> None:
     shares = np.array([[0.9, 0.1], [0.4, 0.6], [0.2, 0.8]])
-    return confidence_figure((0, 5, 9), shares, classes, (True, False, True), 5, revision="run")
-
-
-def test_each_class_has_a_line_over_the_steps() -> None:
-    figure = confidences()
+    figure = confidence_figure((0, 5, 9), shares, (HOSTILE[0], "good"), (True, False, True), 5, revision="run")
     assert [trace["y"] for trace in figure["data"]] == [[0.9, 0.4, 0.2], [0.1, 0.6, 0.8]]
     assert all(trace["x"] == [0, 5, 9] for trace in figure["data"])
     assert figure["layout"]["shapes"][0]["x0"] == 5
-
-
-def test_estimates_are_drawn_open() -> None:
-    for trace in confidences()["data"]:
+    for trace in figure["data"]:
         assert [symbol.endswith("-open") for symbol in trace["marker"]["symbol"]] == [False, True, False]
-    assert "<img" not in json.dumps(confidences((HOSTILE[0], "good")))
+    assert "<img" not in json.dumps(figure)
