@@ -63,11 +63,8 @@ class ShownContrast:
 
 def batch_rows(count: int, size: int, draw: int = 0, anchor: int | None = None) -> list[int]:
     """Sample the rows of a batch from `count` examples, including the anchor. The same `draw` gives the same batch."""
-    order = [int(row) for row in np.random.default_rng([draw, count]).permutation(count)]
-    if anchor is None:
-        return sorted(order[:size])
-    others = [row for row in order if row != anchor][: size - 1]
-    return sorted([anchor, *others])
+    others = [int(row) for row in np.random.default_rng([draw, count]).permutation(count) if row != anchor]
+    return sorted(others[:size] if anchor is None else [anchor, *others[: size - 1]])
 
 
 def names_layers(config: RunConfig) -> bool:

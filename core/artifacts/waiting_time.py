@@ -144,12 +144,12 @@ def _pace(store: Store, runs: Sequence[RunSummary]) -> Callable[[RunConfig], Pac
     newest = dict[tuple[object, ...], RunSummary]()
     for run in runs:
         if run.status == Status.FINISHED and run.worked_s > 0 and run.last_step:
-            for kind in (_work_of(run.config), _encoder_of(run.config)):
+            for kind in _kinds(run.config):
                 newest.setdefault(kind, run)
     paces = dict[str, Pace]()
 
     def of(config: RunConfig) -> Pace | None:
-        alike = newest.get(_work_of(config)) or newest.get(_encoder_of(config))
+        alike = next((newest[kind] for kind in _kinds(config) if kind in newest), None)
         if alike is None:
             return None
         if alike.id not in paces:
@@ -172,13 +172,11 @@ def pace_of(run: RunSummary, recorded_at: Mapping[int, float]) -> Pace:
     return Pace(rest - tail_s, step_s, tail_s)
 
 
-def _work_of(config: RunConfig) -> tuple[object, ...]:
+def _kinds(config: RunConfig) -> tuple[tuple[object, ...], tuple[object, ...]]:
+    """Return what a run must share with another to have its pace: the same work, or else the same encoder."""
     phases = tuple((phase.batch_size, phase.trainable.part) for phase in config.phases)
-    return (config.encoder, config.task.id, config.precision, phases)
-
-
-def _encoder_of(config: RunConfig) -> tuple[object, ...]:
-    return (config.encoder.id, config.precision)
+    same_work = (config.encoder, config.task.id, config.precision, phases)
+    return same_work, (config.encoder.id, config.precision)
 
 
 def _whole_s(run: RunSummary, pace: Pace | None) -> float | None:

@@ -42,7 +42,7 @@ from core.figures.map_data import (
     prediction_colours,
 )
 from core.figures.map_script import MAP, STYLE
-from core.figures.template import Figure, thin_indices
+from core.figures.template import thin_indices
 from core.messages import N_, Message, _, join_phrase, language, ngettext, script_messages, sentences
 from core.quantities import percent
 from core.representation.attention import attention_over_layers, split_attention
@@ -59,6 +59,7 @@ SPLITS = {
 }
 MAJORITY = {TEST: N_("Test, majority class"), VALIDATION: N_("Validation, majority class")}
 COLOURINGS = {"label": N_("Label"), "prediction": N_("Prediction"), "correct": N_("Correctness")}
+NO_FRAMES = Message("{title} has no frames, which a page needs.")
 # The 20-second animation cannot show more frames; longer sequences are thinned evenly.
 FRAMES_MAX = 100
 # Curves are drawn twice, for wide and narrow screens: width and height by CSS class.
@@ -79,12 +80,11 @@ class _PageRun:
         steps = [s for s in store.frame_steps(run.id) if all(np.isfinite(read(run.id, s)).all() for read in reads)]
         self.steps = [steps[place] for place in thin_indices(len(steps), FRAMES_MAX)]
         if not self.steps:
-            raise StoreError(_no_frames(run))
+            raise StoreError(NO_FRAMES.fill(title=run.title))
         self.maps = [store.map_points(run.id, step).astype(np.float32) for step in self.steps]
         logits = np.stack([store.logits(run.id, step).astype(np.float64) for step in self.steps])  # [F, N, C]
         self.predicted = logits.argmax(2)  # [F, N]
         self.confidence = softmax(logits, axis=2).max(2)  # [F, N]
-        self.correct = self.predicted == np.asarray(self.probe.labels)
         self.evaluations = scored_evaluations(run.effective, store.evaluations(run.id))
         self.figure = curves_figure(
             store.steps(run.id),
@@ -118,20 +118,25 @@ def run_page(store: Store, runs: Sequence[RunRecord], index: str | None = None) 
     notes = [_("In brackets: 95% Wilson intervals for the sampled rows. Other seeds give other scores.")]
     if len(shown) > 1:
         notes.append(_("Differences smaller than these intervals do not distinguish two runs."))
+    drawn = []
+    for one, figure in zip(shown, with_shared_ranges([one.figure for one in shown]), strict=True):
+        about = _(
+            "Curves of {title} by step: loss and its terms, accuracy, gradient norm and learning rate.",
+            title=one.run.title,
+        )
+        curves = "".join(
+            f'<div class="{kind}">{figure_svg(figure, width=width, height=height, about=about)}</div>'
+            for kind, (width, height) in CURVES.items()
+        )
+        # The labels of the curves are escaped where they are made.
+        drawn.append({"title": one.run.title, "summary": run_summary(one.run), "curves": Markup(curves)})  # noqa: S704
     return template("page.html").render(
         title=join_phrase([one.run.title for one in shown]),
         style=Markup(STYLE.read_text(encoding="utf-8")) + page_style(),  # noqa: S704 ours
         script=Markup(script),  # noqa: S704 ours
         script_hash=Markup(f"sha256-{digest}"),  # noqa: S704 base64
         data=Markup(packed),  # noqa: S704 base64
-        runs=[
-            {
-                "title": one.run.title,
-                "summary": run_summary(one.run),
-                "curves": Markup(_curves(one, figure)),  # noqa: S704 its labels are escaped where it is made
-            }
-            for one, figure in zip(shown, with_shared_ranges([one.figure for one in shown]), strict=True)
-        ],
+        runs=drawn,
         colourings=[{"name": name, "label": _(label)} for name, label in COLOURINGS.items()],
         scores=_scores(shown),
         scores_note=sentences(notes),
@@ -158,9 +163,22 @@ def _known(shown: Sequence[_PageRun]) -> dict[str, Any]:
         bundles[bundle.id] = base64.b64encode(bundle.content).decode()
         return bundle.id
 
-    panels = []
+    panels, runs = [], []
     for one, of_run, stack in zip(shown, ids, laid, strict=True):
         probe = one.probe
+        runs.append(
+            {
+                "title": one.run.title,
+                "ids": of_run,
+                "texts": probe.texts,
+                "labels": probe.labels,
+                "classes": probe.classes,
+                "steps": one.steps,
+                "predicted": one.predicted.tolist(),
+                "confidence": np.rint(1000 * one.confidence).astype(int).tolist(),
+                **_words(one),
+            }
+        )
         examples = examples_bundle(of_run, probe.texts, probe.labels, probe.classes, probe.splits)
         panels.append(
             {
@@ -176,30 +194,19 @@ def _known(shown: Sequence[_PageRun]) -> dict[str, Any]:
                 "anchor": None,
             }
         )
-    makers = {
-        "label": lambda one: label_colours(one.probe.labels, one.probe.classes),
-        "prediction": lambda one: prediction_colours(one.predicted, one.probe.classes),
-        "correct": lambda one: correct_colours(one.correct),
-    }
-    colourings = [{"name": name, "bundles": [kept(makers[name](one)) for one in shown]} for name in COLOURINGS]
+    colours = (
+        [label_colours(one.probe.labels, one.probe.classes) for one in shown],
+        [prediction_colours(one.predicted, one.probe.classes) for one in shown],
+        [correct_colours(one.predicted == np.asarray(one.probe.labels)) for one in shown],
+    )
     return {
         "bundles": bundles,
         "panels": panels,
-        "colourings": colourings,
-        "runs": [
-            {
-                "title": one.run.title,
-                "ids": list(of_run),
-                "texts": list(one.probe.texts),
-                "labels": list(one.probe.labels),
-                "classes": list(one.probe.classes),
-                "steps": one.steps,
-                "predicted": one.predicted.tolist(),
-                "confidence": np.rint(1000 * one.confidence).astype(int).tolist(),
-                **_words(one),
-            }
-            for one, of_run in zip(shown, ids, strict=True)
+        "colourings": [
+            {"name": name, "bundles": [kept(of_run) for of_run in found]}
+            for name, found in zip(COLOURINGS, colours, strict=True)
         ],
+        "runs": runs,
         "height": HEIGHTS[len(shown)],
         "name": "-and-".join(file_stem(one.run) for one in shown),
         "words": script_messages("assets/"),
@@ -265,21 +272,10 @@ def run_summary(run: RunRecord) -> str:
     return " · ".join([*parts, _("seed {number}", number=config.seed), _(str(run.status))])
 
 
-def _curves(one: _PageRun, figure: Figure) -> str:
-    about = _(
-        "Curves of {title} by step: loss and its terms, accuracy, gradient norm and learning rate.",
-        title=one.run.title,
-    )
-    return "".join(
-        f'<div class="{kind}">{figure_svg(figure, width=width, height=height, about=about)}</div>'
-        for kind, (width, height) in CURVES.items()
-    )
-
-
 def _scores(shown: Sequence[_PageRun]) -> list[dict[str, Any]]:
     newest = [{one.split: one for one in each.evaluations} for each in shown]
     rows = [
-        {"name": _(name), "texts": [_score(of_run.get(split), named=split == BASELINE_TEST) for of_run in newest]}
+        {"name": _(name), "texts": [_score(of_run.get(split)) for of_run in newest]}
         for split, name in SPLITS.items()
         if any(split in of_run for of_run in newest)
     ]
@@ -289,8 +285,7 @@ def _scores(shown: Sequence[_PageRun]) -> list[dict[str, Any]]:
     return rows
 
 
-def _score(evaluation: Evaluation | None, *, named: bool) -> str:
-    """Format a score. Args: named: True if the row's name already states the scorer."""
+def _score(evaluation: Evaluation | None) -> str:
     if evaluation is None:
         return "–"
     if evaluation.spearman is not None:
@@ -300,7 +295,9 @@ def _score(evaluation: Evaluation | None, *, named: bool) -> str:
     if "accuracy_low" in values:
         low, high = percent(values["accuracy_low"]), percent(values["accuracy_high"])
         text = _("{share} ({low} to {high})", share=text, low=low, high=high)
-    return text if named or evaluation.probe_rows is None else _("{score}, by a linear probe", score=text)
+    # The name of the baseline's row states its scorer.
+    named = evaluation.probe_rows is None or evaluation.split == BASELINE_TEST
+    return text if named else _("{score}, by a linear probe", score=text)
 
 
 def _settings(shown: Sequence[_PageRun]) -> list[dict[str, Any]]:
@@ -341,10 +338,6 @@ def made_with() -> str:
     )
 
 
-def _no_frames(run: RunRecord) -> Message:
-    return Message("{title} has no frames, which a page needs.", title=run.title)
-
-
 ENTRIES = (
     Export(
         name="html",
@@ -355,7 +348,9 @@ ENTRIES = (
         mime="text/html",
         translated=True,
         write=text_writer(lambda store, run: run_page(store, [run])),
-        refusal=lambda store, run: refuse_unended(store, run) or (None if run.probe else _no_frames(run)),
+        refusal=lambda store, run: (
+            refuse_unended(store, run) or (None if run.probe else NO_FRAMES.fill(title=run.title))
+        ),
         write_pair=text_writer(run_page),
     ),
 )

@@ -182,13 +182,12 @@ def _loss_traces(steps: Sequence[Step]) -> list[Figure]:
     for part in _measured(steps, OfTerm.LOSS):
         label, dash = part_label(part), part_dash(part)
         traces.append(_line(steps, OfTerm.LOSS.of(part), label, 1, part_colour(part), dash=dash, end=label))
-    for one in REFERENCES:
-        keys = _measured(steps, one.measure)
+    for measure, (of_part, end, dash) in REFERENCES.items():
+        keys = _measured(steps, measure)
         for key in keys:
-            part = part_label(key)
-            name = _(one.name, part=part)
-            end = name if len(keys) > 1 else _(one.end)
-            traces.append(_line(steps, one.measure.of(key), name, 1, QUIET, dash=one.dash, end=end))
+            name = _(of_part, part=part_label(key))
+            label = name if len(keys) > 1 else _(end)
+            traces.append(_line(steps, measure.of(key), name, 1, QUIET, dash=dash, end=label))
     return traces
 
 
@@ -262,24 +261,29 @@ def _blocks(compared: Sequence[Step]) -> str:
 
 def _accuracy_traces(evaluations: Sequence[Evaluation], facts: Mapping[str, float], total_steps: int) -> list[Figure]:
     validation = [e for e in evaluations if e.split == "validation"]
-    if _by_spearman(evaluations):
-        having = [e for e in validation if e.spearman is not None]
+    if having := [e for e in validation if e.spearman is not None]:
         start = [e.spearman for e in having if e.step == 0][:1] * 2
         more = {"hovertemplate": HOVER, "name": _("Spearman's ρ"), "meta": _("now")}
-        line = {"color": ACCENT, "width": 2, "dash": "solid"}
+        line, marker = {"color": ACCENT, "width": 2, "dash": "solid"}, {"size": 5}
         x, y = [e.step for e in having], [e.spearman for e in having]
-        untrained = more | {"name": _("untrained encoder"), "meta": _("untrained")}
-        return [
-            curve(x, y, line, axes_of(2), mode="lines+markers", **more, marker={"size": 5}),
-            curve([0, total_steps][: len(start)], start, {"color": QUIET, "width": 1.2}, axes_of(2), **untrained),
-        ]
+        now = curve(x, y, line, axes_of(2), mode="lines+markers", **more, marker=marker)
+        more |= {"name": _("untrained encoder"), "meta": _("untrained")}
+        ends = [0, total_steps][: len(start)]
+        return [now, curve(ends, start, {"color": QUIET, "width": 1.2}, axes_of(2), **more)]
     of_probe = [e for e in validation if e.probe_rows is not None]
     of_classifier = [e for e in validation if e.probe_rows is None]
     probe = _with_rows(_("linear probe of the frame"), of_probe[-1]) if of_probe else ""
-    traces = [
-        *_scored_traces(of_probe, probe, "dash", _("probe now")),
-        *_scored_traces(of_classifier, _("accuracy"), "solid", _("classifier")),
-    ]
+    traces = []
+    for scored, name, dash, end in (
+        (of_probe, probe, "dash", _("probe now")),
+        (of_classifier, _("accuracy"), "solid", _("classifier")),
+    ):
+        points, names = [e.step for e in scored], ("accuracy", "accuracy_low", "accuracy_high")
+        accuracy, low, high = ([e.values[one] for e in scored] for one in names)
+        line, more = {"color": ACCENT, "width": 2, "dash": dash}, {"name": name, "hovertemplate": SHARE_HOVER}
+        traces.append(band(points, low, high, "rgba(47,111,159,0.15)", axes_of(2)))
+        more |= {"marker": {"size": 5}, "meta": end}
+        traces.append(curve(points, accuracy, line, axes_of(2), mode="lines+markers", **more))
     # A frame's probe is fitted on fewer rows than the baseline, so the two must not be compared.
     baseline = [e for e in evaluations if e.split == "baseline" and (of_classifier or not of_probe)][:1]
     references = [(_("majority class"), facts.get("majority_rate"), "dashdot", _("majority"))]
@@ -295,35 +299,12 @@ def _accuracy_traces(evaluations: Sequence[Evaluation], facts: Mapping[str, floa
     return traces
 
 
-def _by_spearman(evaluations: Sequence[Evaluation]) -> bool:
-    return any(e.spearman is not None for e in evaluations)
-
-
 def _with_rows(name: str, evaluation: Evaluation) -> str:
     """Append to a line's name the number of rows on which the probe was fitted."""
     rows = evaluation.probe_rows
     return (
         name if rows is None else _("{name}, {detail}", name=name, detail=ngettext("{count} row", "{count} rows", rows))
     )
-
-
-def _scored_traces(evaluations: Sequence[Evaluation], name: str, dash: str, end: str) -> list[Figure]:
-    """Return the accuracy line over frames, and its interval as a band."""
-    points = [e.step for e in evaluations]
-    names = ("accuracy", "accuracy_low", "accuracy_high")
-    accuracy, low, high = ([e.values[one] for e in evaluations] for one in names)
-    line = {"color": ACCENT, "width": 2, "dash": dash}
-    more: dict[str, Any] = {
-        "mode": "lines+markers",
-        "name": name,
-        "hovertemplate": SHARE_HOVER,
-        "marker": {"size": 5},
-        "meta": end,
-    }
-    return [
-        band(points, low, high, "rgba(47,111,159,0.15)", axes_of(2)),
-        curve(points, accuracy, line, axes_of(2), **more),
-    ]
 
 
 def _line(
@@ -354,7 +335,7 @@ def _panels(steps: Sequence[Step], evaluations: Sequence[Evaluation], compared: 
     if any(validation):
         only, then = _("Validation accuracy: linear probe"), _("Validation accuracy: linear probe, then classifier")
         panels[2] = replace(PANELS[1], title=only if all(validation) else then)
-    if _by_spearman(evaluations):
+    if any(e.spearman is not None for e in evaluations):
         hint = N_("if it is above that of the untrained encoder, training helped")
         panels[2] = Panel(N_("Spearman's ρ on validation"), PANELS[1].share, hint)
     if _measured(steps[-1:], OfTerm.COLLAPSE_LINE):

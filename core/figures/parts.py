@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from core.catalogue.losses import LOSSES
 from core.events import OfTerm
 from core.messages import N_, _
@@ -23,24 +21,11 @@ MORE_COLOURS = (
 )
 # Dashes of the pieces of a loss, in order.
 PIECE_DASHES = ("dashdot", "longdash", "dash", "dot")
-
-
-class Reference(NamedTuple):
-    """A reference level of a term's loss.
-
-    `end` is the label at the end of its line; with several terms it is `name`.
-    """
-
-    measure: OfTerm
-    name: str
-    end: str
-    dash: str
-
-
-REFERENCES = (
-    Reference(OfTerm.COLLAPSE_LINE, N_("{part} collapse line"), N_("collapse line"), "dash"),
-    Reference(OfTerm.LOWER_BOUND, N_("{part} lower bound"), N_("lower bound"), "dot"),
-)
+# Reference levels of a term's loss: name, label at the end of the line if there is one term, and dash.
+REFERENCES = {
+    OfTerm.COLLAPSE_LINE: (N_("{part} collapse line"), N_("collapse line"), "dash"),
+    OfTerm.LOWER_BOUND: (N_("{part} lower bound"), N_("lower bound"), "dot"),
+}
 
 
 def part_label(part: str) -> str:

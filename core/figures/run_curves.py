@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from core.errors import ConfigError
-from core.figures.panels import Place, axes_of, axis_name, stack_panels
+from core.figures.panels import axes_of, axis_name, stack_panels
 from core.figures.smoothing import RAW, Smoothing, smoothed
 from core.figures.template import (
     QUIET,
@@ -95,11 +94,18 @@ def compare_figure(
         )
     traces: list[Figure] = []
     in_legend: set[int] = set()
-    for number, panel in enumerate(panels, start=1):
+    places = stack_panels(range(1, len(panels) + 1), GAP)
+    lowest = axis_name("y", max(1, len(panels)))
+    axes: Figure = {"xaxis": {"title": axis_heading(axis), "anchor": lowest, "zeroline": False}}
+    for number, (panel, at) in enumerate(zip(panels, places, strict=True), start=1):
         hover = f"%{{y:{PERCENT_FORMAT}}}" if panel.percent else "%{y:.4g}"
-        log = _has_log_axis(panel)
+        edges = (edge for one in panel.curves if one is not None for part in _stretches(one) for edge in part)
+        log = panel.log and not any(low <= 0 for _x, low, _high in edges)
+        y: Figure = {"zeroline": False, "nticks": 5, "automargin": False}
+        y |= {"type": "log", "exponentformat": "power", "minor": {"showgrid": False}} if log else {}
+        axes |= at.layout(y | {"tickformat": PERCENT_TICKS} if panel.percent else y)
         for run, (label, one) in enumerate(zip(names, panel.curves, strict=True)):
-            if one is None or not _known(one.y):
+            if one is None or not _count(one.y):
                 continue
             name = short_text(label, LEGEND_WIDTH)
             smooth = one.std is None and panel.smooth and smoothing.kind != "none"
@@ -112,7 +118,6 @@ def compare_figure(
             values = smoothed(one.y, smoothing, log=log) if smooth else one.y
             traces.append(_line(one.x, values, run, name, number) | more)
             in_legend.add(run)
-    places = stack_panels(range(1, len(panels) + 1), GAP)
     titles = [place.title(short_text(panel.title, 60)) for panel, place in zip(panels, places, strict=True)]
     marks = [] if branch_at is None or not panels else [branch_at]
     font = {"size": 11, "color": QUIET}
@@ -124,7 +129,7 @@ def compare_figure(
         margin={"l": 60, "r": 12, "t": 52, "b": 40},
         legend={"orientation": "h", "x": 0, "y": 1.03, "yanchor": "bottom", "font": {"size": 12}},
         annotations=[*titles, *(note(_("branch"), at, 0, "bottom", font, xref="x") for at in marks)],
-        **_axes(panels, places, axis),
+        **axes,
     )
     return {"data": traces, "layout": layout}
 
@@ -143,16 +148,16 @@ def mean_curve(curves: Sequence[Curve]) -> Curve:
     return Curve(common, values.mean(0).tolist(), values.std(0, ddof=1).tolist())
 
 
-def _known(values: Iterable[float | None]) -> list[float]:
-    return [value for value in values if value is not None and math.isfinite(value)]
-
-
 def _line(x: Sequence[float], y: Sequence[float | None], run: int, name: str, panel: int) -> Figure:
     kept = thin_indices(len(x))
     places, values = rounded_places([x[i] for i in kept]), [y[i] for i in kept]
-    mode, colour = "lines" if len(_known(y)) > 1 else "markers", class_colour(run)
+    mode, colour = "lines" if _count(y) > 1 else "markers", class_colour(run)
     more = {"name": name, "marker": {"color": colour}, "legendgroup": f"run {run}"}
     return curve(places, values, {"color": colour, "width": 2, "dash": DASHES[run]}, axes_of(panel), mode=mode, **more)
+
+
+def _count(values: Iterable[float | None]) -> int:
+    return sum(value is not None and math.isfinite(value) for value in values)
 
 
 def rounded_places(places: Sequence[float]) -> list[float]:
@@ -179,22 +184,3 @@ def _stretches(one: Curve) -> list[list[tuple[float, float, float]]]:
         else:
             stretches[-1].append((one.x[i], mean - spread, mean + spread))
     return [stretch for stretch in stretches if len(stretch) > 1]
-
-
-def _has_log_axis(panel: MeasurePanel) -> bool:
-    edges = (edge for one in panel.curves if one is not None for stretch in _stretches(one) for edge in stretch)
-    return panel.log and not any(low <= 0 for _, low, _ in edges)
-
-
-def _axes(panels: Sequence[MeasurePanel], places: Sequence[Place], axis: str) -> dict[str, Any]:
-    axes: dict[str, Any] = {
-        "xaxis": {"title": axis_heading(axis), "anchor": axis_name("y", max(1, len(panels))), "zeroline": False}
-    }
-    for panel, place in zip(panels, places, strict=True):
-        made: dict[str, Any] = {"zeroline": False, "nticks": 5, "automargin": False}
-        if _has_log_axis(panel):
-            made |= {"type": "log", "exponentformat": "power", "minor": {"showgrid": False}}
-        if panel.percent:
-            made |= {"tickformat": PERCENT_TICKS}
-        axes |= place.layout(made)
-    return axes

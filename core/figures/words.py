@@ -161,12 +161,17 @@ def attention_against_effect_figure(
     """
     measured = np.flatnonzero(~np.isnan(effects))
     named = _named(words, attention, effects, measured)
-    kinds = (
+    traces = []
+    for name, places, colour, symbol in (
         (_("less confident without it"), measured[effects[measured] >= 0], ACCENT, "circle"),
         (_("more confident without it"), measured[effects[measured] < 0], CONTRARY, "diamond"),
-    )
-    traces = [
-        {
+    ):
+        hovers = []
+        for place in places:
+            shares = _("attention {share:.4f}", share=attention[place])
+            drops = _("drop without it {drop}", drop=signed(effects[place], 4))
+            hovers.append(f"<b>{plain_text(words[place])}</b><br>{shares}<br>{drops}")
+        trace = {
             "type": "scatter",
             "mode": "markers+text",
             "name": name,
@@ -176,21 +181,11 @@ def attention_against_effect_figure(
             "text": [short_text(words[place], LABEL_CHARS) if place in named else "" for place in places],
             "textposition": "top center",
             "marker": {"color": colour, "symbol": symbol, "size": 9, "opacity": 0.85},
-            "hovertext": [
-                "<br>".join(
-                    (
-                        f"<b>{plain_text(words[p])}</b>",
-                        _("attention {share:.4f}", share=attention[p]),
-                        _("drop without it {drop}", drop=signed(effects[p], 4)),
-                    )
-                )
-                for p in places
-            ],
+            "hovertext": hovers,
             "hovertemplate": "%{hovertext}<extra></extra>",
             "cliponaxis": False,
         }
-        for name, places, colour, symbol in kinds
-    ]
+        traces += [trace] if len(places) else []
     layout = base_layout(
         uirevision=revision,
         hovermode="closest",
@@ -208,7 +203,7 @@ def attention_against_effect_figure(
         xaxis={"title": axis_heading(_("attention of [CLS]")), "zeroline": False},
         yaxis={"title": axis_heading(_("drop without the word")), "zeroline": True, "zerolinecolor": QUIET},
     )
-    return {"data": [trace for trace in traces if trace["x"]], "layout": layout}
+    return {"data": traces, "layout": layout}
 
 
 def agreement_sentence(agreement: RankAgreement) -> str:
@@ -264,9 +259,8 @@ def confidence_figure(
 
 def _frame(words: Sequence[str], row_px: int, revision: str, signs: Sequence[str] = ()) -> Figure:
     """Return the layout shared by charts with a row for each word, the first at the top."""
-    labels = [short_text(word, LABEL_CHARS) for word in words]
-    if signs:
-        labels = [f"{sign} {label}" if sign else label for sign, label in zip(signs, labels, strict=True)]
+    marks = [f"{sign} " if sign else "" for sign in signs] or [""] * len(words)
+    labels = [mark + short_text(word, LABEL_CHARS) for mark, word in zip(marks, words, strict=True)]
     return {
         "uirevision": revision,
         "height": EDGES_PX + row_px * max(1, len(words)),
