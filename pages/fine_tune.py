@@ -6,7 +6,7 @@ from contextlib import suppress
 
 import streamlit as st
 
-from core.artifacts.speed import estimate_run
+from core.artifacts.waiting_time import estimate_run
 from core.config import FILE_TASK, RunConfig, TaskConfig
 from core.config.describe import problem_text
 from core.config.edit import OF_A_TASK

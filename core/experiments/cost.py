@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from core.advice.prepare import lack_of_scores
-from core.artifacts.speed import estimate_run
+from core.artifacts.waiting_time import estimate_run
 from core.errors import ConfigError, PlaygroundError
 from core.events import SPEARMAN
 from core.experiments.design import Design

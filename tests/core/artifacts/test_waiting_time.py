@@ -1,4 +1,4 @@
-"""Start times of queued runs, against real claims in their real order."""
+"""Start times of queued runs, against real claims in their real order, and the speed of earlier runs."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 
-from core.artifacts.waiting_time import Place, places, remaining_time, simulate_queue
-from core.config import parse_config
+from core.artifacts.waiting_time import Place, measured_speed, places, remaining_time, simulate_queue
+from core.config import RunConfig, parse_config
+from core.events import Step
 from core.store import Status, Store, Waiting
+from core.store.attempt import Attempt
 from tests.cases import each
 
 
@@ -136,3 +138,33 @@ def test_runs_have_ended_once_the_last_of_them_has_and_whoever_goes_first(
     assert remaining_time(store, {between}, 1) == (pytest.approx(24.0 + 14.0), 1)
     assert remaining_time(store, {ended}, 1) == (0.0, 0)
     assert remaining_time(store, {queued(store, 5, encoder={"id": "other/encoder"})}, 1).seconds is None
+
+
+def ends(attempt: Attempt, step_s: float) -> None:
+    """Finish a run of ten steps, each of which took this many seconds."""
+    attempt.steps([Step(number, {"loss": 1.0, "tokens": 100.0, "step_s": step_s}) for number in range(1, 11)])
+    attempt.end(Status.FINISHED)
+
+
+def own_run(store: Store, config: RunConfig) -> Attempt:
+    run_id = store.create(config)
+    attempt = store.attempt(run_id, store.claim_next(range(100))[1])
+    attempt.register()
+    return attempt
+
+
+def test_the_speed_is_that_of_the_newest_run_here_that_measured_something_on_the_same_hardware(
+    store: Store, draft: Callable[..., RunConfig]
+) -> None:
+    config = draft(steps=10)
+    ends(store.adopt("a" * 12, config, "", 1.0), step_s=0.001)
+    assert measured_speed(store, config) is None, "a run from elsewhere says nothing of this machine"
+    ends(own_run(store, config), step_s=0.2)
+    own = measured_speed(store, config)
+    assert own is not None
+    assert measured_speed(store, config.model_copy(update={"device": "auto"})) is None
+    ends(store.adopt("b" * 12, config, "", 1.0), step_s=0.001)
+    ends(own_run(store, config), step_s=0.0)
+    assert measured_speed(store, config) == own
+    ends(own_run(store, config), step_s=0.1)
+    assert measured_speed(store, config) > own
