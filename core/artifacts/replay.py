@@ -29,7 +29,7 @@ from core.events import VALIDATION, Evaluation, Frame, Predictions, Probe, Start
 from core.messages import Message
 from core.representation.metrics import within_between_ratio
 from core.representation.projections import Points
-from core.store import RunRecord, Status, Store
+from core.store import Status, Store
 from core.store.attempt import Attempt
 from core.store.frames import tokens_text
 
@@ -166,25 +166,7 @@ def write_replay(store: Store, run_id: str, path: Path) -> None:
     if (test := store.predictions(run_id)) is not None and np.isfinite(test.logits).all():
         arrays |= {f"{TEST}.logits": _halved(test.logits), f"{TEST}.labels": np.asarray(test.labels, np.int32)}
     maps = {str(step): store.map_points(run_id, step).astype(np.float32) for step in frames}
-    members = {
-        RUN: json.dumps(_run_json(store, run, frames), ensure_ascii=False, allow_nan=False),
-        MAPS: save(maps),
-        FRAMES: save(arrays),
-        TOKENS: tokens_text(tokens),
-    }
-    write_members(path, members)
-
-
-def made_with() -> dict[str, str]:
-    """Return the versions of the libraries that affect the numbers, by name."""
-    own = {"scl-playground": __version__, "python": platform.python_version()}
-    return own | {name: version(name) for name in MADE_WITH}
-
-
-def _run_json(store: Store, run: RunRecord, frames: list[int]) -> dict[str, Any]:
-    """Build the contents of `run.json`."""
-    assert run.probe is not None
-    return {
+    about = {
         "format": replay_file.FORMAT,
         "title": run.title,
         "config": json.loads(without_folders(run.effective).to_json()),
@@ -200,6 +182,19 @@ def _run_json(store: Store, run: RunRecord, frames: list[int]) -> dict[str, Any]
             _record(e) | {"split": e.split} for e in scored_evaluations(run.effective, store.evaluations(run.id))
         ],
     }
+    members = {
+        RUN: json.dumps(about, ensure_ascii=False, allow_nan=False),
+        MAPS: save(maps),
+        FRAMES: save(arrays),
+        TOKENS: tokens_text(tokens),
+    }
+    write_members(path, members)
+
+
+def made_with() -> dict[str, str]:
+    """Return the versions of the libraries that affect the numbers, by name."""
+    own = {"scl-playground": __version__, "python": platform.python_version()}
+    return own | {name: version(name) for name in MADE_WITH}
 
 
 def _record(event: Step | Evaluation) -> dict[str, Any]:

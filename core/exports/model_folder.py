@@ -26,6 +26,8 @@ from core.store.budget import missing_sentence, reading_weights
 from core.workers.run_rows import majority_rate
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from core.encoders.model import Encoder
 
 # Fields that reveal paths on the exporting machine.
@@ -143,7 +145,7 @@ def _write_sentence_transformer(encoder: Encoder, path: Path, max_length: int) -
     (path / "1_Pooling").mkdir()
     pooling = {"word_embedding_dimension": int(encoder.model.config.hidden_size), "pooling_mode_mean_tokens": True}
     _write_json(path / "1_Pooling" / "config.json", pooling)
-    head = {}
+    head: dict[str, Tensor] = {}
     for name, layer in zip(("dense", "output"), encoder.family.head_layers, strict=True):
         learned = encoder.model.get_submodule(layer).state_dict()
         head |= {f"{name}.{key}": value.contiguous() for key, value in learned.items()}

@@ -280,10 +280,10 @@ def _accuracy_traces(evaluations: Sequence[Evaluation], facts: Mapping[str, floa
     ):
         points, names = [e.step for e in scored], ("accuracy", "accuracy_low", "accuracy_high")
         accuracy, low, high = ([e.values[one] for e in scored] for one in names)
-        line, more = {"color": ACCENT, "width": 2, "dash": dash}, {"name": name, "hovertemplate": SHARE_HOVER}
         traces.append(band(points, low, high, "rgba(47,111,159,0.15)", axes_of(2)))
-        more |= {"marker": {"size": 5}, "meta": end}
-        traces.append(curve(points, accuracy, line, axes_of(2), mode="lines+markers", **more))
+        more = {"name": name, "hovertemplate": SHARE_HOVER, "meta": end, "mode": "lines+markers"}
+        line = {"color": ACCENT, "width": 2, "dash": dash}
+        traces.append(curve(points, accuracy, line, axes_of(2), marker={"size": 5}, **more))
     # A frame's probe is fitted on fewer rows than the baseline, so the two must not be compared.
     baseline = [e for e in evaluations if e.split == "baseline" and (of_classifier or not of_probe)][:1]
     references = [(_("majority class"), facts.get("majority_rate"), "dashdot", _("majority"))]
