@@ -29,6 +29,11 @@ def test_groups_in_the_order_in_which_they_come() -> None:
     configs = [run(0), run(0, 8), run(1), run(3, 8), run(0, 4), run(2)]
     assert seed_groups(configs) == ((0, 2, 5), (1, 3), (4,))
     assert seed_groups([]) == ()
+    # A run whose knob was turned is no repetition of one whose knobs were not.
+    turns = [{"step": 4, "name": "temperature", "value": 0.1}]
+    plain = [run(0), run(1)]
+    turned = [parse_config(one.model_dump() | {"knob_turns": turns}) for one in plain]
+    assert seed_groups([plain[0], turned[0], plain[1], turned[1]]) == ((0, 2), (1, 3))
 
 
 def test_mean_and_sample_deviation_of_each_group() -> None:
@@ -98,10 +103,3 @@ class TestBest:
         measure = Measure("accuracy", "Test accuracy", "higher", marked=marked)
         rows = scores_over_seeds(configs, [{"accuracy": 0.9}, {"accuracy": 0.8}], [measure])
         assert not any(spread.best for row in rows for spread in row.scores.values() if spread)
-
-
-def test_a_run_that_was_turned_is_no_repetition_of_one_that_was_not() -> None:
-    turns = [{"step": 4, "name": "temperature", "value": 0.1}]
-    plain = [run(0), run(1)]
-    turned = [parse_config(one.model_dump() | {"knob_turns": turns}) for one in plain]
-    assert seed_groups([plain[0], turned[0], plain[1], turned[1]]) == ((0, 2), (1, 3))

@@ -86,24 +86,18 @@ def test_models_stay_loaded_until_their_file_is_written_anew(filled: Store, run:
     np.testing.assert_array_equal(vectors, filled.embeddings(run.id, 4))
 
 
-def test_weights_that_a_run_did_not_change_are_in_memory_once(store: Store, draft: Draft) -> None:
+def test_weights_that_a_run_did_not_change_are_in_memory_once_in_evaluation_mode(store: Store, draft: Draft) -> None:
     run = recorded(store, draft(trainable=LAST_BLOCK, more=MORE))
-    untrained = dict(load_at(store, run, 0)[0].named_parameters())
-    trained = dict(load_at(store, run, 8)[0].named_parameters())
+    state, encoders = torch.get_rng_state(), [load_at(store, run, step)[0] for step in (0, 8)]
+    assert torch.equal(torch.get_rng_state(), state), "loading leaves the random state alone"
+    assert not any(module.training for encoder in encoders for module in encoder.modules())
+    untrained, trained = (dict(encoder.named_parameters()) for encoder in encoders)
     shared = {name for name in untrained if trained[name] is untrained[name]}
     changed = {name for name in untrained if not torch.equal(trained[name], untrained[name])}
     assert any("embeddings" in name for name in shared)
     assert any("layer.1." in name for name in changed)
     assert not shared & changed
     assert not any(parameter.requires_grad for parameter in (*untrained.values(), *trained.values()))
-
-
-def test_loading_leaves_the_random_state_alone_and_the_model_in_evaluation_mode(filled: Store, run: RunRecord) -> None:
-    state = torch.get_rng_state()
-    for step in (0, 4):
-        encoder, _ = load_at(filled, run, step)
-        assert not any(module.training for module in encoder.modules())
-    assert torch.equal(torch.get_rng_state(), state)
 
 
 def test_weights_that_cannot_be_loaded_are_a_sentence(

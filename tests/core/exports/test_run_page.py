@@ -35,12 +35,6 @@ from tests.core.exports.test_model_folder import uneven_task
 HOSTILE = "</script><img src=x onerror=alert(1)> {{ 7 * 7 }}"
 
 
-@pytest.fixture(scope="module")
-def pair(store: Store, run: RunRecord, draft: Callable[..., RunConfig]) -> list[RunRecord]:
-    """Return two runs that differ only in their seed."""
-    return [run, recorded(store, draft(more=MORE | {"seed": 1}))]
-
-
 def known(page: str) -> dict[str, Any]:
     packed = re.search(r'id="run-data">\s*([A-Za-z0-9+/=]+)\s*</script>', page)
     found: dict[str, Any] = json.loads(gzip.decompress(base64.b64decode(packed.group(1))))
@@ -100,8 +94,12 @@ class TestWhatItKnows:
             shares = softmax(logits, axis=1).max(1)
             np.testing.assert_allclose(np.array(of_run["confidence"][place]) / 1000, shares, atol=5e-4)
 
-    def test_words_have_their_share_of_the_attention_of_the_last_block(self, store: Store, run: RunRecord) -> None:
-        (of_run,) = known(run_page(store, [run]))["runs"]
+    def test_words_have_their_share_of_the_attention_of_the_last_block_if_it_was_recorded(
+        self, store: Store, run: RunRecord, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        page = run_page(store, [run])
+        assert "Darker words receive more [CLS] attention" in page
+        (of_run,) = known(page)["runs"]
         tokens = store.tokens(run.id)
         shares = np.frombuffer(base64.b64decode(of_run["attention"]), np.uint8)
         for place, step in enumerate(FRAMES):
@@ -113,11 +111,16 @@ class TestWhatItKnows:
                 found = shares[first : first + len(word["spans"])] / 255 * word["most"] / 1000
                 wanted = attention_over_layers(of_text, [one.places for one in text.words])[-1]
                 np.testing.assert_allclose(found, wanted, atol=2e-3)
+        monkeypatch.setattr(store, "attention", lambda run_id, step: None)
+        page = run_page(store, [run])
+        assert "Darker words receive more [CLS] attention" not in page
+        assert "The attention of [CLS] was not recorded." in page
 
     def test_two_runs_share_the_ids_of_their_examples_and_settings_that_differ_are_marked(
-        self, store: Store, pair: list[RunRecord], tmp_path: Path
+        self, store: Store, run: RunRecord, draft: Callable[..., RunConfig], tmp_path: Path
     ) -> None:
-        write_export(EXPORTS["html"], store, pair[0].id, tmp_path / "page.html", pair[1].id)
+        other = recorded(store, draft(more=MORE | {"seed": 1}))
+        write_export(EXPORTS["html"], store, run.id, tmp_path / "page.html", other.id)
         page = (tmp_path / "page.html").read_text()
         first, second = known(page)["runs"]
         texts = dict(zip(first["ids"], first["texts"], strict=True))
@@ -125,15 +128,6 @@ class TestWhatItKnows:
         assert shared
         assert all(text == texts[i] for i, text in zip(second["ids"], second["texts"], strict=True) if i in shared)
         assert re.findall(r'<tr class="differs"><th scope="row">(.*?)</th>', page) == ["Seed"]
-
-    def test_words_are_said_to_be_darkened_only_where_they_can_be(
-        self, store: Store, run: RunRecord, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        assert "Darker words receive more [CLS] attention" in run_page(store, [run])
-        monkeypatch.setattr(store, "attention", lambda run_id, step: None)
-        page = run_page(store, [run])
-        assert "Darker words receive more [CLS] attention" not in page
-        assert "The attention of [CLS] was not recorded." in page
 
     def test_runs_without_a_common_example_are_told_apart(
         self, store: Store, run: RunRecord, draft: Callable[..., RunConfig], tmp_path: Path

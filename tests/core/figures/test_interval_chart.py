@@ -22,10 +22,6 @@ def parsed(rows: list[IntervalRow], percent: bool = True) -> ElementTree.Element
     return ElementTree.fromstring(interval_chart(rows, score="Test accuracy", unit="points", percent=percent))
 
 
-def circles(root: ElementTree.Element, radius: str) -> list[ElementTree.Element]:
-    return [one for one in root.iter(f"{SVG}circle") if one.get("r") == radius]
-
-
 def scale(root: ElementTree.Element, left: bool) -> tuple[float, float]:
     """Return pixels per unit and the pixel of 0, from two ticks of a panel."""
     middle = float((root.get("viewBox") or "").split()[2]) * 0.6
@@ -39,18 +35,12 @@ def scale(root: ElementTree.Element, left: bool) -> tuple[float, float]:
     return size, x0 - size * v0
 
 
-def test_a_dot_is_where_its_score_is() -> None:
+def test_scores_and_differences_are_where_they_are_and_filled_where_they_are_shown() -> None:
     root = parsed(ROWS)
-    size, zero = scale(root, left=True)
-    drawn = [round((float(one.get("cx") or 0) - zero) / size, 1) for one in circles(root, "3.4")]
-    assert drawn == pytest.approx([70, 74, 75, 77, 71], abs=0.11)
-
-
-def test_a_difference_is_where_it_is_and_filled_where_it_is_shown() -> None:
-    root = parsed(ROWS)
-    size, zero = scale(root, left=False)
-    marks = circles(root, "4.5")
-    assert [(float(one.get("cx") or 0) - zero) / size for one in marks] == pytest.approx([4, -2], abs=0.1)
+    for left, radius, values in ((True, "3.4", [70, 74, 75, 77, 71]), (False, "4.5", [4, -2])):
+        size, zero = scale(root, left=left)
+        marks = [one for one in root.iter(f"{SVG}circle") if one.get("r") == radius]
+        assert [(float(one.get("cx") or 0) - zero) / size for one in marks] == pytest.approx(values, abs=0.1)
     assert [one.get("fill") == "none" for one in marks] == [False, True]
     assert [one.get("stroke") == WORSE for one in marks] == [False, True]
 
