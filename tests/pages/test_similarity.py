@@ -92,7 +92,7 @@ def test_the_command_line_and_the_exports_report_it(made: Made, folder: Path) ->
     of_split = {one.split: one for one in store.evaluations(run_id)}
     assert _rows(of_split)[0] == "| Test, Spearman's ρ | 0.700 | – | – |"
     assert _rows(of_split)[2] == "| Test, untrained encoder, Spearman's ρ | 0.600 | – | – |"
-    assert _score(of_split["test"], named=False) == "Spearman 0.700"
+    assert _score(of_split["test"]) == "Spearman 0.700"
 
 
 def test_before_launch_the_form_says_what_is_compared_and_scored(opened: Pages, folder: Path, tmp_path: Path) -> None:

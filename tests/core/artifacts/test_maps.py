@@ -51,9 +51,8 @@ def placed(store: Store, run: RunRecord, spec: MapSpec, layers_at: int | None = 
 
 
 @pytest.mark.parametrize("spec", [UMAP, MapSpec(dims=3, mode="once")], ids=lambda s: s.key)
-def test_every_frame_has_the_map_that_the_projection_gives_and_says_how_far_it_can_be_believed(
-    store: Store, run: RunRecord, spec: MapSpec
-) -> None:
+def test_every_frame_has_the_map_that_the_projection_gives(store: Store, run: RunRecord, spec: MapSpec) -> None:
+    """Each map says how far it can be believed."""
     folder = placed(store, run, spec)
     expected = {
         found.step: found
