@@ -122,7 +122,7 @@ def test_figures_of_the_papers_and_notes_stand_beside_ours(name: str, figures: s
 @each("name", ["layers", "representation"])
 def test_what_the_notes_leave_open_about_their_layers_is_left_open(name: str) -> None:
     differs = PROTOCOLS.entry(name).differs
-    assert "do not say whether 0 is the embeddings or the first block" in differs
+    assert "whether 0 is the embeddings or the first block" in differs
     assert "hidden_states" not in differs
 
 
