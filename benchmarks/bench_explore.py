@@ -177,12 +177,16 @@ class UmapAtWork:
         open_map(page, f"{url}/explore?run={run}")
         end_jobs(self._jobs)  # otherwise the measures of PCA would run first
         page.get_by_text("UMAP", exact=True).click()
-        # Until the code is compiled and one frame is mapped.
-        wait_until(lambda: (job := self._at_work()) is not None and bool(job.done), JOB_LIMIT_S, 0.2)
-        job = self._at_work()
-        assert job is not None
-        self._id = job.id
-        print(f"UMAP is running: {job.done} of {job.total} frames", flush=True)
+        seen: list[JobRecord] = []
+
+        def is_mapping() -> bool:
+            """Return whether the code is compiled and a frame is mapped."""
+            seen[:] = [job for job in [self._at_work()] if job is not None]
+            return bool(seen and seen[0].done)
+
+        wait_until(is_mapping, JOB_LIMIT_S, 0.2)
+        self._id = seen[0].id
+        print(f"UMAP is running: {seen[0].done} of {seen[0].total} frames", flush=True)
         self._seen = self._process_cpu_s(), time.monotonic()
 
     def _process(self) -> WarmProcess:

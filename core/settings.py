@@ -132,4 +132,5 @@ def _settings(environment: frozenset[tuple[str, str]], file: bytes) -> Settings:
     """Load the settings. They are cached until a source changes, because a page reads them many times."""
     overridden = {name for name, value in environment if value}
     given = tomllib.loads(file.decode())
-    return Settings(**{name: value for name, value in given.items() if f"{PREFIX}{name}".upper() not in overridden})
+    known = given.keys() & Settings.model_fields.keys()
+    return Settings(**{name: given[name] for name in known if f"{PREFIX}{name}".upper() not in overridden})

@@ -23,7 +23,7 @@ from pages.ui.map_view import Panel, map_view
 from pages.ui.parts import escaped, page_head, page_link, status_badge
 from pages.ui.reads import cached
 
-# Pages that open a replay like any other run.
+# Pages that open a replay; Compare opens it with the others.
 OPENED_IN = (
     ("explore", N_("Explore"), "scatter_plot"),
     ("tokens", N_("Tokens"), "format_ink_highlighter"),
@@ -114,10 +114,11 @@ def _replay() -> None:
         st.caption(_("Hover over a point to read its text."), width="stretch")
         for page, label, icon in OPENED_IN:
             if st.button(_(label), icon=f":material/{icon}:", type="tertiary", key=f"home.replay.{page}"):
-                query = {"run": _run_of(name)}
                 if page == "compare":
                     compared = [*dict.fromkeys((BASELINE, name, *SHIPPED))][:MOST_RUNS]
                     query = {"runs": ",".join(map(_run_of, compared))}
+                else:
+                    query = {"run": _run_of(name)}
                 st.switch_page(f"pages/{page}.py", query_params=query)
 
 

@@ -225,7 +225,10 @@ def job(request: dict[str, Any], store_folder: Path, progress: Progress) -> dict
                 progress(done, len(source.present), Message("Measuring the trustworthiness of the maps"))
         # Keep these maps, those that come with frames, and the newest of the others.
         others = [one for one in folder.parent.glob("maps-*") if one != folder and LIVE.key not in one.name]
-        with suppress(FileNotFoundError):  # another job may delete the same maps
-            for old in sorted(others, key=lambda one: one.stat().st_mtime, reverse=True)[MOST_KEPT - 1 :]:
-                shutil.rmtree(old, ignore_errors=True)
+        written = dict[Path, float]()
+        for one in others:
+            with suppress(FileNotFoundError):  # another job may delete the same maps
+                written[one] = one.stat().st_mtime
+        for old in sorted(written, key=lambda one: written[one], reverse=True)[MOST_KEPT - 1 :]:
+            shutil.rmtree(old, ignore_errors=True)
         return {"folder": folder.name, "frames": count}

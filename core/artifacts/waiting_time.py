@@ -20,7 +20,7 @@ from core.tasks import TaskData
 
 FEWEST_STEPS = 3
 # Number of steps from which the pace or the speed of an earlier run is measured, and of the fewest that show a speed.
-STEPS_READ, FEWEST_OF_SPEED = 200, 5
+STEPS_READ, FEWEST_OF_SPEED = 200, 6
 UNKNOWN = float("inf")
 
 
@@ -68,7 +68,7 @@ def measured_speed(store: Store, config: RunConfig) -> float | None:
     """
     arithmetic = attrgetter("encoder.id", "precision", "device", "processes")
     for run in store.runs():
-        fits = arithmetic(run.config) == arithmetic(config) and run.last_step > FEWEST_OF_SPEED
+        fits = arithmetic(run.config) == arithmetic(config) and run.last_step >= FEWEST_OF_SPEED
         if run.status == Status.FINISHED and fits and not run.adopted and _computes_all(run.config):
             flops = _run_flops(store, run.id, run.begun_attempt)
             if flops is not None:

@@ -34,7 +34,7 @@ JSON_VERSION = 1
 def _runs_folder(context: click.Context, _parameter: click.Parameter, given: str | None) -> Path | None:
     """Return the folder given after the command, else that before it; only a command needs the default."""
     found = given or context.find_root().params.get("folder") or (default_folder() if context.parent else None)
-    return found and Path(found)
+    return found and Path(found).expanduser()
 
 
 runs_option = click.option(

@@ -52,9 +52,11 @@ def scorers(config: RunConfig, evaluations: Sequence[Evaluation]) -> list[Scorer
     Args:
         config: with the knob turns of the run.
     """
+    first = classifier_learns_from(config)
+    learned = [first is not None and first <= max(1, evaluation.step) for evaluation in evaluations]
     return [
-        "linear probe" if one.probe_rows is not None else "classifier" if classifier_learned(config, one.step) else None
-        for one in evaluations
+        "linear probe" if evaluation.probe_rows is not None else "classifier" if known else None
+        for evaluation, known in zip(evaluations, learned, strict=True)
     ]
 
 

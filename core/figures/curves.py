@@ -335,7 +335,7 @@ def _panels(steps: Sequence[Step], evaluations: Sequence[Evaluation], compared: 
     if any(validation):
         only, then = _("Validation accuracy: linear probe"), _("Validation accuracy: linear probe, then classifier")
         panels[2] = replace(PANELS[1], title=only if all(validation) else then)
-    if any(e.spearman is not None for e in evaluations):
+    if any(e.spearman is not None for e in evaluations if e.split == "validation"):
         hint = N_("if it is above that of the untrained encoder, training helped")
         panels[2] = Panel(N_("Spearman's ρ on validation"), PANELS[1].share, hint)
     if _measured(steps[-1:], OfTerm.COLLAPSE_LINE):

@@ -145,7 +145,7 @@ def spread_figure(
     )
     top = line(pgettext("part of a whole", "share"), [spread.top_share for spread in spreads], form=PERCENT_FORMAT)
     panels = [
-        _Panel(title, [line(*one) for one in zip(losses, by_loss, DASHES, strict=False)]),
+        _Panel(title, [line(*one) for one in zip(losses, by_loss, ("solid", "dash"), strict=False)]),
         _Panel(_("Entropy of p, nats"), [line(_("entropy"), [spread.entropy for spread in spreads])]),
         _Panel(
             _("Effective negatives"),

@@ -62,8 +62,8 @@ def _hub_pooling(encoder_id: str) -> Pooling:
 
 def _pooling_module(modules: Any) -> str | None:
     """Return the folder of the pooling module, relative to modules.json; None without such a module."""
-    with suppress(AttributeError, KeyError, TypeError):  # a damaged file
-        for module in modules:
+    for module in modules if isinstance(modules, list) else ():
+        with suppress(AttributeError, KeyError, TypeError):  # a damaged entry
             if module["type"].endswith(".Pooling") and re.fullmatch(r"\w+", module["path"], re.ASCII):
                 return str(module["path"])
     return None

@@ -88,6 +88,13 @@ def attention_over_layers(attention: Array, places: Sequence[Sequence[int]], *, 
     return _joined(_over_heads(attention, head), places)
 
 
+def attention_over_steps(
+    attention: Sequence[Array], places: Sequence[Sequence[int]], *, layer: int, head: int | None = None
+) -> Doubles:
+    """Compute `word_attention` for one text at S ≥ 1 steps: [S, W]."""
+    return np.stack([word_attention(of_step, places, layer=layer, head=head).words for of_step in attention])
+
+
 def punctuation(words: Sequence[str]) -> tuple[int, ...]:
     """Return the positions of words without a letter or a number: punctuation, symbols and separators."""
     return tuple(place for place, word in enumerate(words) if all(category(sign)[0] not in "LNM" for sign in word))

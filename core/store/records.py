@@ -168,7 +168,8 @@ class RunSummary:
         dropped_gb: the budget at the later of these times, in units of 2**30 bytes.
         worked_s: working time up to `working_since`, in seconds, without pauses and the time between attempts.
         working_since: start of the current period of work; None while it is not working.
-        peak_memory: bytes, see `run_worker.PeakMemory`; None before its first end, and if it was not measured.
+        peak_memory: bytes, see `core.workers.run_worker.PeakMemory`; None before its first end, and if it was not
+            measured.
         tags: labels that users filter by.
         of_experiment: True if an experiment started it.
         adopted: True if it was executed elsewhere and opened from a file.

@@ -85,7 +85,7 @@ def _store_weights(
     return Checkpointed(config.steps)
 
 
-def halve_weights(checkpoints: Checkpoints, config: RunConfig, data: TaskData, trained: TrainedModel) -> list[str]:
+def halve_weights(checkpoints: Checkpoints, config: RunConfig, data: TaskData, trained: TrainedModel) -> Iterator[str]:
     """Save a finished run's last weights and snapshots in float16, file by file.
 
     A file keeps full precision if any prediction on the validation split would change. Both predictions are computed at
@@ -94,13 +94,15 @@ def halve_weights(checkpoints: Checkpoints, config: RunConfig, data: TaskData, t
 
     Args:
         trained: the last weights, which are not on disk yet, with the encoder that predicts.
-    Returns: one sentence for each file that keeps full precision.
+    Yields: one sentence for each file that keeps full precision.
     Raises: TrainingError for weights that cannot be read or written; EncoderError if the encoder cannot be loaded.
     """
     machine = trained.encoder.model.device
-    autocast, notes = encoder_autocast(config.precision, machine), list[str]()
+    autocast = encoder_autocast(config.precision, machine)
 
-    def write(encoder: Encoder, tokenizer: Tokenizer, path: Path, step: int, full: Mapping[str, Tensor]) -> None:
+    def write(
+        encoder: Encoder, tokenizer: Tokenizer, path: Path, step: int, full: Mapping[str, Tensor]
+    ) -> Iterator[str]:
         def predictions(tensors: Mapping[str, Tensor]) -> Tensor:
             restore_weights(encoder, tensors)
             return encode(encoder, tokenizer, data.validation.inputs, autocast=autocast).logits.argmax(1)
@@ -109,15 +111,12 @@ def halve_weights(checkpoints: Checkpoints, config: RunConfig, data: TaskData, t
         same = torch.equal(predictions(half), predictions(full))
         checkpoints.write(path, step, half if same else full)
         if not same:
-            notes.append(
-                _(
-                    "The weights of step {step} stay in full precision, because half precision would change "
-                    "predictions.",
-                    step=step,
-                )
+            yield _(
+                "The weights of step {step} stay in full precision, because half precision would change predictions.",
+                step=step,
             )
 
-    write(trained.encoder, trained.tokenizer, checkpoints.path, config.steps, trained.weights)
+    yield from write(trained.encoder, trained.tokenizer, checkpoints.path, config.steps, trained.weights)
     folder = checkpoints.folder
     files = {step: snapshot_path(folder, step) for step in snapshot_steps(folder) if step > 0}  # step 0 holds one layer
     if files:
@@ -129,8 +128,7 @@ def halve_weights(checkpoints: Checkpoints, config: RunConfig, data: TaskData, t
         encoder.to(machine)
         for step, path in files.items():
             tensors = read_tensors(path, N_("The weights in {file} cannot be read ({problem})."))
-            write(encoder, tokenizer, path, step, without_projections(tensors))
-    return notes
+            yield from write(encoder, tokenizer, path, step, without_projections(tensors))
 
 
 def to_half(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:

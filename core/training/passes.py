@@ -70,7 +70,8 @@ class Passes:
     pairs. With a gradient cache or several processes, they are cached only if all blocks are frozen.
 
     Attributes:
-        plan: may be replaced by one with the same passes. Adversarial steps then follow its loss, with its knobs.
+        plan: may be replaced by one with the same passes, layers and tokens. Adversarial steps then follow its loss,
+            with its knobs.
     """
 
     def __init__(

@@ -137,7 +137,7 @@ class Jobs:
             raise EngineError("Job {id} is still running: cancel it first.", id=quote_value(job_id))
         self._table.forget([job_id])
 
-    _spawn = staticmethod(processes.spawn)
+    _spawn = staticmethod(processes.spawn)  # the tests replace it
 
     @cached_property
     def _table(self) -> JobTable:

@@ -43,7 +43,7 @@ from core.workers.run_rows import TaskSource
 EXIT_FINISHED, EXIT_ENDED = 0, 1
 # Limit on consecutive runs in one process. Its exit frees memory that libraries leaked.
 MOST_RUNS = 50
-STATUS, CLEAR_REFS = Path("/proc/self/status"), Path("/proc/self/clear_refs")
+PROCESS_STATUS, CLEAR_REFS = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 RESET_PEAK = "5"  # see proc_pid_clear_refs(5)
 
 
@@ -271,7 +271,7 @@ class PeakMemory:
 
 def _status_bytes(name: str) -> int:
     """Return a field of this process's status file, in bytes."""
-    line = next(line for line in STATUS.read_text().splitlines() if line.startswith(f"{name}:"))
+    line = next(line for line in PROCESS_STATUS.read_text().splitlines() if line.startswith(f"{name}:"))
     return int(line.split()[1]) * 1024
 
 

@@ -132,6 +132,7 @@ def jobs() -> Jobs:
 
 @cached(64)
 def _step_log(store: Store, run: RunRecord) -> tuple[list[Step], threading.Lock]:
+    """Return the steps of one attempt, and the lock under which `steps` extends them."""
     return [], threading.Lock()
 
 

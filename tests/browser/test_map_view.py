@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import xml.etree.ElementTree as ET
 from collections import Counter
@@ -367,12 +368,18 @@ def test_arrows_centroids_and_a_sentence_of_ones_own_are_drawn(page: Page, addre
     expect(page.locator(".map-tip")).to_contain_text("pull or push 1")
 
 
-def rings(page: Page) -> Counter[tuple[str, str]]:
-    """Return radius and width of the rings in a downloaded picture. Canvas and picture draw the same scene."""
+def rings(page: Page, *examples: int) -> Counter[tuple[str, str]]:
+    """Return radius and width of the rings around examples in a picture. Canvas and picture draw the same scene."""
     with page.expect_download() as download:
         page.get_by_role("button", name="Download as SVG").click()
     found = ET.parse(download.value.path()).iter("{http://www.w3.org/2000/svg}circle")
-    return Counter((ring.attrib["r"], ring.attrib["stroke-width"]) for ring in found)
+    box = box_of(page.locator(CANVAS))
+    places = [(x - box["x"], y - box["y"]) for x, y in (place(page, example) for example in examples)]
+    return Counter(
+        (ring.attrib["r"], ring.attrib["stroke-width"])
+        for ring in found
+        if any(math.dist(one, (float(ring.attrib["cx"]), float(ring.attrib["cy"]))) < 0.1 for one in places)
+    )
 
 
 @pytest.mark.slow
@@ -380,11 +387,11 @@ def test_the_anchor_has_another_ring_than_other_selected_points_and_the_legend_s
     page: Page, address: str
 ) -> None:
     opened(page, address, f"{FRAMES}&select=1000&select=1005")
-    ((plain, count),) = rings(page).items()
+    ((plain, count),) = rings(page, 1000, 1005).items()
     assert count == 2
     opened(page, address, f"{FRAMES}&extras=1&select=1000&select=1005&select=1007")
-    found = rings(page)
-    assert found.pop(plain) == 2
+    assert rings(page, 1005, 1007) == {plain: 2}
+    found = rings(page, 1000)
     assert len(found) == 2
     assert all(float(r) > float(plain[0]) + 1 and float(width) > float(plain[1]) for r, width in found)
     expect(page.locator(".map-legend-item", has_text="anchor")).to_be_visible()

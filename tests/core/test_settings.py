@@ -28,6 +28,9 @@ def test_a_file_counts_and_the_environment_goes_before_it(file: Path, monkeypatc
     assert (settings().shared, settings().visitor_waiting, settings().admins) == (True, 2, ("a@b.org",))
     monkeypatch.setenv("SCL_VISITOR_WAITING", "7")
     assert settings().visitor_waiting == 7
+    monkeypatch.setenv("SCL_VISITOR_WAITING", "")
+    assert settings().visitor_waiting == 2
+    monkeypatch.setenv("SCL_VISITOR_WAITING", "7")
     file.write_text("visitor_waiting = 3\nshared = false\n")  # read again without a restart of the server
     assert (settings().shared, settings().visitor_waiting) == (False, 7)
 

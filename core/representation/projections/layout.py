@@ -45,12 +45,19 @@ def lay_out(
         return centred(cold(pca_map(rows, dims=dims), graph)[copies.of])
     earlier = find_copies(before.embeddings)
     earlier_graph = earlier.over_rows(build(before.embeddings[earlier.first]))
-    # At a constant step length, points would creep on forever, and clusters would drift apart with every step. This one
-    # keeps the map still if nothing changed, and moves it little if little changed.
-    length = min(1.0, changed_fraction(copies.over_rows(graph), earlier_graph) / WHOLLY_NEW)
+    length = pace(changed_fraction(copies.over_rows(graph), earlier_graph))
     start = copies.mean(before.points)
     points = warm(separate_coincident(start, rows), graph, length)
     return centred(align_to_previous(points, start, reach(length))[copies.of])
+
+
+def pace(change: float) -> float:
+    """Return the step length from one frame's map to the next, 0 to 1, for the fraction of the graph that is new.
+
+    At a constant step length, points would creep on forever, and clusters would drift apart with every step. A variable
+    length keeps the map still if nothing changed, and moves it little if little changed.
+    """
+    return min(1.0, change / WHOLLY_NEW)
 
 
 def reach(at: float) -> float:

@@ -193,6 +193,7 @@ TNEWS_TOPICS = {
 }
 ZHANG = "Zhang et al. 2015, arXiv:1509.01626"
 
+# If the test labels of a data set are not public, its validation rows are the test split.
 _ENTRIES = (
     _glue("sst2", "SST-2", N_("Film reviews."), "Socher et al. 2013", "sentence", None),
     _glue("cola", "CoLA", N_("Is the sentence grammatical?"), "Warstadt et al. 2019", "sentence", None),

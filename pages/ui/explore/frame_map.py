@@ -162,7 +162,8 @@ class Choices:
 
 def choose(run: RunSummary, steps_with_layers: Sequence[int]) -> Choices:
     """Draw the controls and read them."""
-    # All are read before any is drawn, so that address errors appear above the row, not in the closed popover.
+    # All that can complain are read before any is drawn, so that address errors appear above the row, not in the closed
+    # popover.
     method, to_method = bound(Explore.MAP, stable_projections())
     dims, to_dims = bound(Explore.DIMENSIONS, DIMENSIONS)
     colour, to_colour = bound(Explore.COLOUR, COLOURINGS)

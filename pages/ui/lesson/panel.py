@@ -167,7 +167,7 @@ def _draw(at: LessonPosition) -> None:
     st.caption(f"{at.lesson.title} · {part_of}")
     st.progress(at.number / len(at.lesson.parts))
     st.header(part.title, anchor=False)
-    numbers, value = at.lesson.numbers, partial(number_of, reads.open_engine().store, at.lesson.name)
+    numbers, value = at.lesson.numbers, partial(number_of, at.lesson.name)
     for number, block in enumerate(part.blocks):
         key = f"{at.text}.{number}"
         match block:
@@ -200,13 +200,17 @@ def checks_of(lesson: Lesson) -> dict[str, Check]:
 
 def right_checks(lesson: Lesson) -> set[str]:
     """Return the keys of the checks with a right answer. Raises: PlaygroundError if a number cannot be read."""
-    value = partial(number_of, reads.open_engine().store, lesson.name)
+    value = partial(number_of, lesson.name)
     return {key for key, check in checks_of(lesson).items() if answered_rightly(key, check, lesson.numbers, value)}
 
 
+def number_of(lesson: str, name: str) -> Value:
+    """Return a number of a lesson; a part without numbers opens no store. Raises: PlaygroundError."""
+    return _read_number(reads.open_engine().store, lesson, name)
+
+
 @cached(512, spinner=N_("Reading the runs"))
-def number_of(store: Store, lesson: str, name: str) -> Value:
-    """Return a number of a lesson. Raises: PlaygroundError."""
+def _read_number(store: Store, lesson: str, name: str) -> Value:
     return value_of(store, lessons()[lesson].numbers[name])
 
 

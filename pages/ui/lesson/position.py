@@ -93,7 +93,11 @@ def read_place(text: str) -> LessonPosition | None:
 
 @dataclass
 class StoredAnswers:
-    """The data that the browser stores. Attributes: last: the visitor's last part, in the form of `At.text`."""
+    """The data that the browser stores.
+
+    Attributes:
+        last: the visitor's last part, in the form of `LessonPosition.text`.
+    """
 
     answers: Answers = field(default_factory=Answers)
     last: Annotated[str, Field(max_length=80)] = ""

@@ -20,6 +20,7 @@ from core.quantities import percent
 from core.representation.attention import (
     WordAttention,
     attention_over_layers,
+    attention_over_steps,
     effective_words,
     in_top,
     most_attended,
@@ -124,8 +125,7 @@ def _heat(reading: Reading, chosen: Settings) -> None:
         st.caption(about, width="stretch")
     weights: NDArray[np.float64]
     if over == "steps":
-        read = [word_attention(one, reading.places, layer=chosen.layer, head=chosen.head) for one in reading.attention]
-        weights = np.stack([one.words for one in read])  # [steps, words]
+        weights = attention_over_steps(reading.attention, reading.places, layer=chosen.layer, head=chosen.head)
         columns = list(reading.steps)
         column = pgettext("axis", "step")
         description = _("Attention of [CLS] to each word, by step.")

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+import core.losses
 from core.catalogue.loss_entry import LossEntry
 from core.catalogue.losses import LOSSES
 from core.catalogue.views import VIEWS, ViewEntry
@@ -42,6 +43,10 @@ class TestEntries:
         names = [parameter.name for parameter in entry.parameters]
         assert not {"loss", "weight", "views", "view"} & set(names)
         assert len(set(names)) == len(names)
+
+
+def test_every_exported_name_exists() -> None:
+    assert all(hasattr(core.losses, name) for name in core.losses.__all__)
 
 
 @each("entry", LOSSES.values())

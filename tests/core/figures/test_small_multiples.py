@@ -57,6 +57,10 @@ def test_every_measure_is_drawn_over_tau_once() -> None:
     assert all(trace["x"] == TAUS for trace in lines.values())
     assert lines["L_out"]["yaxis"] == lines["L_in"]["yaxis"] != lines["entropy"]["yaxis"]
     json.dumps(figure, allow_nan=False)
+    # The title names two losses.
+    three = [spread._replace(losses=(*spread.losses, 9.0)) for spread in SPREADS]
+    drawn = spread_figure(TAUS, three, (*LOSSES, "third"), 0.1, 0.3, revision="run")["data"]
+    assert [trace["name"] for trace in drawn] == [*lines]
     # The chosen temperature and the run's own are marked in every panel.
     marks = {(shape["xref"], shape["x0"], shape["line"]["dash"]) for shape in figure["layout"]["shapes"]}
     panels = {shape["xref"] for shape in figure["layout"]["shapes"]}

@@ -9,7 +9,7 @@ from core.lessons.lesson import FOLDER, Check, Lesson, Prediction, TryButtons, l
 from core.messages import ENGLISH, in_language
 from tests.cases import each
 from tests.catalogues import TRANSLATED
-from tests.core.lessons.test_lesson import WHOLE
+from tests.core.lessons.test_lesson import WHOLE, written
 
 FORMULA = re.compile(r"\$\$.+?\$\$|\$[^$]+\$", re.DOTALL)
 
@@ -36,6 +36,24 @@ def built(block: str | TryButtons | Prediction | Check) -> tuple[object, ...]:
             beside = (block.number, block.within, block.right, *block.choices.values())
     formulas = {formula for text in words for formula in FORMULA.findall(text)}
     return type(block), set().union(*map(placeholders, words)), formulas, beside
+
+
+@each(
+    ("old", "new"),
+    [
+        ("minutes: 3", "minutes: 4"),
+        ("score: accuracy", "score: macro_f1"),
+        ("panel: texts", "panel: moved"),
+        ("{{ one }}", "$x$"),
+        ("[This, That]", "[This, That, Neither]"),
+        ("After.\n", ""),
+        ("within: 0.01", "within: 0.02"),
+    ],
+)
+def test_another_structure_is_seen(tmp_path: Path, old: str, new: str) -> None:
+    assert old in WHOLE
+    lesson, other = (read_lesson(written(tmp_path, text)) for text in (WHOLE, WHOLE.replace(old, new, 1)))
+    assert skeleton(lesson) != skeleton(other)
 
 
 @each("code", TRANSLATED)

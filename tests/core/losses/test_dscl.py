@@ -30,9 +30,12 @@ def slow_loss(
     tau: float,
     queue: tuple[Tensor, Tensor] | None = None,
     variant: str = "paper",
+    *,
+    normalize: bool = True,
 ) -> float:
-    rows = [(n, int(labels[n]), row) for n, example in enumerate(unit(features)) for row in example]
-    past = [] if queue is None else [(-1, int(y), row) for row, y in zip(unit(queue[0]), queue[1], strict=True)]
+    scaled = unit if normalize else Tensor.double
+    rows = [(n, int(labels[n]), row) for n, example in enumerate(scaled(features)) for row in example]
+    past = [] if queue is None else [(-1, int(y), row) for row, y in zip(scaled(queue[0]), queue[1], strict=True)]
     total = 0.0
     for i, (n, label, z) in enumerate(rows):
         s = {j: (z @ y).item() / tau for j, (_, _, y) in enumerate(rows + past)}
@@ -73,6 +76,16 @@ def test_it_equals_the_slow_double_loop(views: int, alpha: Any, variant: str, qu
             assert loss.dtype == dtype
             expected = slow_loss(features, LABELS, alpha, temperature, queue, variant)
             assert loss.item() == pytest.approx(expected, rel=1e-5, abs=1e-5)
+
+
+@each("variant", VARIANTS)
+@each("views", [2, 3])
+@pytest.mark.filterwarnings("ignore:dscl_loss without normalisation")
+def test_unnormalised_vectors_equal_the_slow_double_loop(views: int, variant: str) -> None:
+    features = random_rows(6, views, 4)
+    loss = dscl_loss(features, LABELS, alpha=0.1, temperature=0.5, variant=variant, normalize=False)
+    expected = slow_loss(features, LABELS, 0.1, 0.5, variant=variant, normalize=False)
+    assert loss.item() == pytest.approx(expected, rel=1e-9)
 
 
 @each("variant", VARIANTS)

@@ -147,6 +147,11 @@ class TestQueue:
             lambda f: supcon_loss(f, LABELS, variant=variant, queue=(queue.detach(), self.PAST_LABELS)), features
         )
 
+    def test_one_example_learns_from_a_positive_in_the_queue(self) -> None:
+        queue = (torch.tensor([[0.0, 1.0], [1.0, 0.0]]), torch.tensor([5, 6]))
+        loss = supcon_loss(torch.tensor([[2.0, 0.0]]), torch.tensor([5]), temperature=1.0, queue=queue)
+        assert loss.item() == pytest.approx(math.log(1 + math.e))
+
     @each("variant", VARIANTS)
     def test_an_empty_queue_is_no_queue(self, variant: str) -> None:
         features = random_rows(6, 2, 4)

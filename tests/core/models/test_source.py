@@ -136,6 +136,7 @@ def test_a_missing_or_changed_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(EncoderError, match=r"model\.safetensors cannot be read"):
         verify(tmp_path, published)
     (tmp_path / "model.safetensors").write_bytes(b"weights")
+    os.utime(tmp_path / "model.safetensors", (1, 1))  # older than the next content, however coarse the clock
     verify(tmp_path, published)
     (tmp_path / "model.safetensors").write_bytes(b"weight_")
     with pytest.raises(EncoderError, match=r"model\.safetensors has the SHA-256") as caught:

@@ -9,6 +9,7 @@ import pytest
 
 from core.representation.attention import (
     attention_over_layers,
+    attention_over_steps,
     deletion_effects,
     effective_words,
     entered_and_left,
@@ -75,10 +76,12 @@ class TestWordAttention:
         assert word_attention(made_attention(), [], layer=1).special_share == pytest.approx(1)
         assert word_attention(made_attention(), [(1,), ()], layer=1).words[1] == 0
 
-    def test_over_layers_each_row_is_one_of_them(self) -> None:
-        attention = made_attention()
-        layers = attention_over_layers(attention, PLACES, head=1)
-        assert layers == pytest.approx(np.array([slow_words(attention, layer, 1) for layer in (1, 2, 3)]))
+    def test_over_layers_and_over_steps_each_row_is_one_of_them(self) -> None:
+        steps = [made_attention(seed) for seed in range(4)]
+        layers = attention_over_layers(steps[0], PLACES, head=1)
+        assert layers == pytest.approx(np.array([slow_words(steps[0], layer, 1) for layer in (1, 2, 3)]))
+        rows = attention_over_steps(steps, PLACES, layer=3)
+        assert rows == pytest.approx(np.array([slow_words(step, 3, None) for step in steps]))
 
 
 class TestTopWords:

@@ -77,13 +77,22 @@ def curve(events: Sequence[Event]) -> list[dict[str, float]]:
 
 
 def frames_of(events: Sequence[Event]) -> dict[int, Frame]:
-    """Return the frames by step."""
-    return {event.step: event for event in events if isinstance(event, Frame)}
+    """Return the frames by step. A later attempt repeats frames bit for bit."""
+    found = dict[int, Frame]()
+    for event in events:
+        if isinstance(event, Frame):
+            same = found.setdefault(event.step, event)
+            np.testing.assert_array_equal(event.embeddings, same.embeddings)
+            np.testing.assert_array_equal(event.logits, same.logits)
+    return found
 
 
 def evaluations(events: Sequence[Event], split: str) -> dict[int, Evaluation]:
-    """Return the scores of a split by step."""
-    return {event.step: event for event in events if isinstance(event, Evaluation) and event.split == split}
+    """Return the scores of a split by step. A later attempt repeats scores bit for bit."""
+    every = [event for event in events if isinstance(event, Evaluation) and event.split == split]
+    found = {event.step: event for event in every}
+    assert all(event == found[event.step] for event in every)
+    return found
 
 
 def assert_same_run(events: Sequence[Event], expected: Sequence[Event]) -> None:

@@ -19,7 +19,7 @@ from core.training.checkpoints import Checkpoints, TrainedModel, load_learned
 from core.training.fine_tune import halve_weights, to_half
 from core.training.loop import train
 from core.weight_files import checkpoint_path, checkpoint_step, snapshot_path
-from tests.core.training.made import Draft, load_run_encoder, run_draft
+from tests.core.training.made import Draft, Script, load_run_encoder, run_draft
 from tests.core.training.test_probe import alone
 
 MORE: dict[str, Any] = {"checkpoint": {"snapshot_steps": [2, 4]}, "probe": {"frame_steps": [0, 2, 4, 8]}}
@@ -135,3 +135,18 @@ def test_weights_in_memory_are_stored_as_those_of_a_file(
     stored, expected = load_file(memory.path), to_half(load_file(file.path))
     assert stored.keys() == expected.keys()
     assert all(torch.equal(stored[name], expected[name]) for name in stored)
+
+
+def test_with_snapshots_an_encoder_is_loaded(draft: Draft, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The encoder in memory has weights of a later step."""
+    run, loads = finished(tmp_path, draft(more=MORE)), list[str]()
+    load = fine_tune.load_encoder_of
+    monkeypatch.setattr(fine_tune, "load_encoder_of", lambda one, classes: loads.append(one.id) or load(one, classes))
+    list(halve_weights(*run))
+    assert loads == [run[1].encoder.id]
+
+
+def test_a_run_that_stops_leaves_no_encoder(draft: Draft, tmp_path: Path) -> None:
+    trained = TrainedModel()
+    run_draft(draft(), controls=Script(stop_after=3), checkpoints=Checkpoints(tmp_path), trained=trained)
+    assert not hasattr(trained, "encoder")

@@ -76,6 +76,7 @@ def test_cells_learn_as_each_does_alone(
         alone = list(train(config, data))
         for ours, theirs in zip(curve(events), curve(alone), strict=True):
             assert ours == pytest.approx(theirs, rel=1e-4, abs=1e-5)
+        assert frames_of(events).keys() == frames_of(alone).keys()
         for step, frame in frames_of(alone).items():
             np.testing.assert_allclose(frames_of(events)[step].embeddings, frame.embeddings, atol=1e-4)
         assert isinstance(events[-1], Finished)
@@ -90,6 +91,7 @@ def test_threads_and_neighbours_change_no_bit(
     torch.set_num_threads(1)
     [alone] = trained(cells_of(prepared[2:]))
     assert curve(both[2]) == curve(alone)
+    assert frames_of(both[2]).keys() == frames_of(alone).keys()
     for step, frame in frames_of(alone).items():
         np.testing.assert_array_equal(frames_of(both[2])[step].embeddings, frame.embeddings)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from core.representation.projections.descent import MOST_AT_ONCE, descend, interaction_groups
-from core.representation.projections.layout import reach
+from core.representation.projections.layout import pace, reach
 from tests.cases import each
 
 
@@ -37,6 +37,11 @@ def test_gains_are_those_of_a_slow_loop() -> None:
                 velocity = 0.8 * velocity + 0.1 * gain * force
                 place += velocity
             assert ends[point, axis] == pytest.approx(place, abs=1e-3)
+
+
+def test_the_pace_grows_with_the_change_up_to_one() -> None:
+    assert pace(0) == 0
+    assert 0 < pace(0.02) < pace(0.1) < pace(0.6) == pace(1) == 1
 
 
 def test_a_point_may_go_farther_the_higher_the_pace() -> None:

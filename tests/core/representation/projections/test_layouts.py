@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import warnings
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -31,14 +32,14 @@ def settings(entry: Projection) -> dict[str, Value]:
     return MapSpec(entry.name).settings
 
 
-MAPS: dict[tuple[str, int], np.ndarray] = {}
+@cache
+def map_of_cloud(name: str, dims: int) -> np.ndarray:
+    return fitted(PROJECTIONS[name], CLOUD, dims)
 
 
 def cloud_map(entry: Projection, dims: int = 2) -> np.ndarray:
     """Return the map of CLOUD, fitted once."""
-    if (entry.name, dims) not in MAPS:
-        MAPS[entry.name, dims] = fitted(entry, CLOUD, dims)
-    return MAPS[entry.name, dims]
+    return map_of_cloud(entry.name, dims)
 
 
 @each("dims", [2, 3])

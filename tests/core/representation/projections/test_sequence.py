@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import cache
+from weakref import ref
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ import pytest
 from core.representation.projections import MapSpec, Placed, keyframes, map_frames, pca_map, place_new
 from core.representation.projections.entry import PreviousMap
 from core.representation.projections.pca import place
-from core.representation.projections.sequence import interpolate_points
+from core.representation.projections.sequence import FRAMES_IN_MEMORY, interpolate_points
 from tests.cases import each
 from tests.core.representation.projections.clouds import ODD, clusters
 
@@ -175,8 +176,17 @@ def test_fitting_once_waits_for_the_end_and_begins_with_the_last_frame(method: s
 
 
 def test_few_frames_are_held_in_memory() -> None:
-    run, _ = whole(BY_KEYFRAMES)
-    assert len(run.read) == len(PLANNED)
+    run, made, most = Run(PLANNED), list[ref[np.ndarray]](), 0
+
+    def read(step: int) -> np.ndarray:
+        nonlocal most
+        vectors = run.frames[step].copy()
+        made.append(ref(vectors))
+        most = max(most, sum(one() is not None for one in made))
+        return vectors
+
+    assert len(list(map_frames(BY_KEYFRAMES, PLANNED, PLANNED, read, {}.get, ended=True))) == len(PLANNED)
+    assert most <= 2 * FRAMES_IN_MEMORY  # those cached, and those in use
 
 
 def test_between_goes_by_the_distances_of_the_vectors() -> None:

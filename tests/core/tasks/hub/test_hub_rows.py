@@ -47,7 +47,7 @@ def test_scores() -> None:
     found = reader(kind="similarity", text_b="s")
     for value, score in ((4, "4"), (3.799999952316284, "3.8"), ("0.5", "0.5"), (1e-9, "1e-09")):
         assert found.read({"t": "x", "s": "y", "l": value}) == ("x", "y", score)
-    for value in (None, float("nan"), float("inf"), ""):
+    for value in (None, float("nan"), float("inf"), "", -1, -1.0):
         assert found.read({"t": "x", "s": "y", "l": value}) == NO_LABEL
     with pytest.raises(TaskError, match="holds 'high': choose the column with the scores"):
         found.read({"t": "x", "s": "y", "l": "high"})
