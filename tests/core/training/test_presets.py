@@ -122,7 +122,7 @@ def test_an_exploding_run_ends_with_its_message_and_a_normalised_one_does_not() 
     settings = {"preset": "explosion", "steps": 40, "task.train_size": 200, "probe.size": 2, "probe.frame_steps": []}
     draft = apply_settings(RunConfig(), settings)
     with pytest.raises(
-        TrainingError, match=r"^The (loss|gradient norm) of step \d+ is (nan|inf): .* normalise the vec"
+        TrainingError, match=r"^The (loss|gradient norm) of step \d+ is (nan|inf): .* turn on normalisation"
     ):
         list(train(*prepare(draft, gpu=False)))
     normalised = apply_settings(draft, {"objective.terms.0.normalize": True})
