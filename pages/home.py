@@ -87,12 +87,18 @@ def _replay() -> None:
     about = [_(SHIPPED[name].about)]
     ours, theirs = (replay(one).separations[-1] for one in (name, BASELINE))
     if name != BASELINE and ours is not None and theirs is not None:
+        ratios = {"ours": f"{ours:.2f}", "theirs": f"{theirs:.2f}"}
         about.append(
             _(
-                "Spread ratio at the last frame (within ÷ between classes, lower is tighter): {ours}; with CE "
-                "alone {theirs}. One seed each.",
-                ours=f"{ours:.2f}",
-                theirs=f"{theirs:.2f}",
+                "Tighter than with CE alone: spread ratio (within ÷ between classes) {ours} against {theirs} at the "
+                "last frame. One seed each.",
+                **ratios,
+            )
+            if ours < theirs
+            else _(
+                "No tighter than with CE alone: spread ratio (within ÷ between classes) {ours} against {theirs} at the "
+                "last frame. One seed each.",
+                **ratios,
             )
         )
     st.caption(sentences(about))

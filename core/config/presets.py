@@ -378,7 +378,7 @@ _ALL = (
         SHOWING,
         N_(
             "CE + SCL on vectors that are not normalised, with SGD and without clipping: each step lengthens the "
-            "vectors and thereby the next gradient, until the loss is no longer finite and the run ends."
+            "vectors, which makes the next gradient larger, until the loss is no longer finite and the run ends."
         ),
         NOTES,
         (_objective(_ce(0.1), _scl(0.9, 0.07, normalize=False), combine="convex"),),

@@ -83,7 +83,7 @@ PANELS = (
     Panel(
         N_("Learning rate"),
         0.13,
-        N_("factor of every update"),
+        N_("each update is multiplied by it"),
         {"rangemode": "tozero", "exponentformat": "power", "nticks": 3},
     ),
 )

@@ -317,8 +317,8 @@ ENTRIES = (
         N_("Spread, within / between"),
         "lower",
         N_(
-            "Squared distance to the class mean, divided by that from the class mean to the overall mean; "
-            "normalised vectors."
+            "Squared distance to the class mean, divided by the squared distance from the class mean to the "
+            "overall mean; normalised vectors."
         ),
         N_("traces of Fisher's scatter matrices, Fisher 1936"),
         measure=lambda given: within_between_ratio(given.rows, given.labels),

@@ -61,14 +61,11 @@ class Outcome(Enum):
         "The contrastive loss is below its collapse line, but the classes are not separated: cosines within and "
         "between them are similar, and nearly every validation text gets the same prediction."
     )
-    # Translators: {covered} is "50.0% of the way from this line to the lower bound"
-    LEARNING = N_(
-        "If all vectors were equal, the contrastive loss would lie on the collapse line. It is now below: {covered}."
-    )
-    # Translators: {covered} is "90.0% of the way from this line to the lower bound"
+    # Translators: {covered} is "50.0% of the distance from its collapse line (all vectors equal) to its lower bound"
+    LEARNING = N_("The contrastive loss has covered {covered}.")
+    # Translators: {covered} is "90.0% of the distance from its collapse line (all vectors equal) to its lower bound"
     NEAR_BOUND = N_(
-        "The contrastive loss is below its collapse line, and close to its lowest possible value on training "
-        "batches: {covered}."
+        "The contrastive loss is close to its lowest possible value on training batches: it has covered {covered}."
     )
 
 
@@ -190,16 +187,17 @@ def _covered(contrast: Contrast) -> str:
     share = percent(max(0.0, contrast.covered))
     if contrast.reachable < NEARLY_THERE:
         text = _(
-            "{share} of the way from this line to the lower bound; the most possible at τ = {temperature:g} is {most}",
+            "{share} of the distance from its collapse line (all vectors equal) to its lower bound; the most "
+            "possible at τ = {temperature:g} is {most}",
             share=share,
             most=percent(contrast.reachable),
             temperature=contrast.temperature,
         )
     else:
-        text = _("{share} of the way from this line to the lower bound", share=share)
+        text = _("{share} of the distance from its collapse line (all vectors equal) to its lower bound", share=share)
     if contrast.steps <= 1:
         return text
-    # Translators: {covered} is "50.0% of the way from this line to the lower bound"
+    # Translators: {covered} is "50.0% of the distance from its collapse line (all vectors equal) to its lower bound"
     return _("{covered} (mean of the last {steps} steps)", covered=text, steps=contrast.steps)
 
 

@@ -186,11 +186,11 @@ def batch_audit(config: RunConfig, data: TaskData) -> None:
         elif plan.reads_pairs:
             st.caption(_("Each step encodes the two texts of every pair in its batch."))
         elif plan.readings == 1:
-            st.caption(_("Cost of a step: each text of the batch is encoded once."))
+            st.caption(_("Each step encodes every text of its batch once."))
         elif plan.readings == 2:
-            st.caption(_("Cost of a step: each text of the batch is encoded twice."))
+            st.caption(_("Each step encodes every text of its batch twice."))
         else:
-            st.caption(_("Cost of a step: each text of the batch is encoded {count} times.", count=plan.readings))
+            st.caption(_("Each step encodes every text of its batch {count} times.", count=plan.readings))
         for label in inert_terms(phase, blocks):
             st.warning(
                 _("{loss} has no effect, because all layers it contrasts are frozen. Train more blocks.", loss=_(label))

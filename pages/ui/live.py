@@ -188,7 +188,7 @@ def _attended(now: RunNow, frames: Frames, on_map: MapState) -> str:
     # Translators: {words} are the words of a text with the most attention, with their shares.
     if now.run.config.encoder.pooling == "mean":
         return _(
-            "The classifier reads the mean of all tokens, not [CLS]. [CLS] attends most to {words} in “{text}”.",
+            "[CLS], which this classifier does not use, attends most to {words} in “{text}”.",
             words=listed,
             text=cut,
         )

@@ -547,7 +547,7 @@ def test_a_run_at_its_collapse_line_says_what_the_geometry_says(
 
 @pytest.mark.parametrize(
     ("probed", "reported"),
-    [({}, "the classes are not separated"), ({"train_rows": 80.0}, "It is now below: ")],
+    [({}, "the classes are not separated"), ({"train_rows": 80.0}, "The contrastive loss has covered ")],
 )
 def test_a_run_that_predicts_one_class_is_not_said_to_learn_unless_a_probe_predicts(
     opened: Pages,
@@ -862,7 +862,7 @@ def test_a_run_that_lost_its_weights_says_so_everywhere(
     assert "1 run has lost its weights to stay within the limit; curves and frames are kept" in words(app)
     page = opened("fine_tune", run=run_id)
     assert "to stay within 0\\.001 GB; curves and frames are kept" in words(page)
-    assert "Keep weights beyond the disk limit" not in [toggle.label for toggle in page.toggle]
+    assert "Exempt these weights from the disk limit" not in [toggle.label for toggle in page.toggle]
     remedy = "raise SCL\\_DISK\\_GB and run the same settings again"
     assert remedy in words(opened("tokens", run=run_id, source="own"))
     assert remedy in words(opened("explore", run=run_id))
@@ -872,7 +872,7 @@ def test_a_run_is_told_to_keep_its_weights(opened: Pages, folder: Path, draft: D
     store, run_id = finished(folder, draft())
     app = opened("fine_tune", run=run_id)
     assert "On disk: 3.5 MB (weights 2.0 MB, weights kept from earlier steps 1.0 MB, other files 0.5 MB)" in words(app)
-    (toggle,) = [toggle for toggle in app.toggle if toggle.label == "Keep weights beyond the disk limit"]
+    (toggle,) = [toggle for toggle in app.toggle if toggle.label == "Exempt these weights from the disk limit"]
     assert not toggle.value
     toggle.set_value(True).run()
     assert store.run(run_id).keep_weights
@@ -949,7 +949,7 @@ class TestLink:
 def test_home_plays_any_of_the_replays(opened: Pages) -> None:
     app = opened("home")
     ours, theirs = (read_replay(SHIPPED[name].path).separations[-1] for name in ("ce-scl", "ce"))
-    assert f"lower is tighter): {ours:.2f}; with CE alone {theirs:.2f}." in words(app)
+    assert f"(within ÷ between classes) {ours:.2f} against {theirs:.2f} at the last frame." in words(app)
     assert SHIPPED["ce-scl"].about in words(app)
     next(group for group in app.get("button_group") if group.label == "Replay").set_value("collapsed").run()
     assert not app.exception

@@ -127,8 +127,8 @@ def overview(store: Store, runs: Sequence[Compared]) -> bool:
         _table(pd.DataFrame(settings), pinned=SETTING)
         st.caption(
             _(
-                "All other settings are the same or follow from these. For a loss or view that not all runs use, "
-                "settings left at their defaults are omitted; – means that a run has no such setting."
+                "All other settings are the same or follow from these. Of losses and views that not every run "
+                "uses, only non-default settings are listed; “–” marks a run without them."
             )
         )
     else:

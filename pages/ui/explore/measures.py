@@ -131,9 +131,9 @@ def draw_plane(paths: Mapping[str, Path], *, key: str) -> None:
     live_figure(plane_figure(paths, revision=key), key=key, description=description)
     st.caption(
         _(
-            "Normalised vectors of the validation texts, from the first frame (circle) to the last (arrow). In "
-            "the lower left, each class is tight while the texts as a whole are spread out. Source: Wang & Isola "
-            "2020."
+            "Each line leads from the first frame of a run (circle) to its last (arrow), measured on normalised "
+            "vectors of the validation texts. In the lower left, each class is tight while the texts as a whole "
+            "are spread out. Source: Wang & Isola 2020."
         )
     )
 

@@ -80,7 +80,7 @@ function pullWords(lab, moment, setting) {
   const between = _("{first}, {next}", { first: "", next: "" });
   const [pulling, pushing] = [list(-1).join(between) || _("nothing"), list(1).join(between)];
   if (!pushing) return _("{name}: the strongest pulls (gradient coefficients) come from {pulling}; no point pushes it away.", { name, pulling });
-  const said = _("{name}: the strongest pulls (gradient coefficients) come from {pulling}, the strongest pushes from {pushing}.", { name, pulling, pushing });
+  const said = _("{name}: the strongest pulls (gradient coefficients) come from {pulling}. The strongest pushes come from {pushing}.", { name, pulling, pushing });
   const negatives = moment.pulls.filter(([isClass, , , coefficient, related]) => !isClass && !related && coefficient > 0);
   if (!negatives.length) return said;
   const count = _("Effective number of negatives: {count}.", { count: shortNumber(effective(negatives)) });

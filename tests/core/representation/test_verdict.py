@@ -175,7 +175,7 @@ def test_every_outcome_has_one_short_text() -> None:
 def test_a_loss_that_learns_is_said_in_one_sentence() -> None:
     mean = Contrast((math.log(15) + math.log(7)) / 2, math.log(15), math.log(7), 0.5, 2, shown=False, steps=10)
     assert verdict(mean, looked_at(SPREAD), looked_at(SPREAD)).sentence == (
-        "If all vectors were equal, the contrastive loss would lie on the collapse line. It is now below: 50.0% of the "
-        "way from this line to the lower bound (mean of the last 10 steps). The map shows the pooled vectors, which "
-        "are not the ones that the loss compares."
+        "The contrastive loss has covered 50.0% of the distance from its collapse line (all vectors equal) to its "
+        "lower bound (mean of the last 10 steps). The map shows the pooled vectors, which are not the ones that the "
+        "loss compares."
     )
