@@ -51,7 +51,7 @@ class Projection:
     """A projection: its computation and its presentation in forms.
 
     Attributes:
-        place: position in lists.
+        place: position among the entries of its package.
         onto: places other frames on the map of a reference frame; None if there is no mode "once".
         caution: a short sentence, shown with every map, on what the map cannot show; empty for none.
         linear: whether a point is a linear function of its normalised vector.
