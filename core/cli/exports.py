@@ -14,8 +14,8 @@ from core.cli.options import json_option, plain_text, print_json, runs_option, s
 from core.config.plan import as_ended, as_launched
 from core.errors import StoreError
 from core.exports.entry import text_writer, write_export
-from core.exports.recordings import config_json
 from core.exports.registry import EXPORTS
+from core.exports.small_exports import config_json
 from core.store import Store
 
 FORMATS = "\n\n\b\n" + "\n".join(f"  {one.name:<12} {one.about}" for one in EXPORTS.values())

@@ -15,7 +15,7 @@ from core.cli.main import cli
 from core.cli.options import plain_text, print_json
 from core.events import Evaluation, Step
 from core.experiments import result_table
-from core.exports.recordings import curves_csv
+from core.exports.small_exports import curves_csv
 from core.store import Store
 from core.tasks.listing import csv_text
 from tests.attacks.conftest import Draft

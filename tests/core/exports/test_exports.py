@@ -22,8 +22,8 @@ from core.config.presets import PRESETS
 from core.errors import PlaygroundError, StoreError
 from core.events import Evaluation, Step
 from core.exports.entry import export_bytes, file_stem, write_export
-from core.exports.recordings import COMMAND, command_line, curves_csv
 from core.exports.registry import EXPORTS
+from core.exports.small_exports import COMMAND, command_line, curves_csv
 from core.messages import ENGLISH, in_language
 from core.store import RunRecord, Status, Store
 from tests.cases import each
