@@ -231,7 +231,6 @@ def _view(engine: Engine, experiment_id: str, polling: bool) -> None:
                 maps = partial(draw_maps, engine.store, experiment.id, design, runs) if surface else None
                 map_view(engine, results, runs, experiment, maps=maps, beside=beside)
     if protocol is not None:
-        st.caption(escaped(_(protocol.differs)))
         with st.container(key="experiment_published"):
             draw_published(protocol)
 

@@ -90,14 +90,14 @@ def _replay() -> None:
         ratios = {"ours": f"{ours:.2f}", "theirs": f"{theirs:.2f}"}
         about.append(
             _(
-                "Tighter than with CE alone: spread ratio (within ÷ between classes) {ours} against {theirs} at the "
-                "last frame. One seed each.",
+                "The classes end tighter than with CE alone: spread ratio (within ÷ between classes) {ours} "
+                "against {theirs}. One seed each.",
                 **ratios,
             )
             if ours < theirs
             else _(
-                "No tighter than with CE alone: spread ratio (within ÷ between classes) {ours} against {theirs} at the "
-                "last frame. One seed each.",
+                "The classes end no tighter than with CE alone: spread ratio (within ÷ between classes) {ours} "
+                "against {theirs}. One seed each.",
                 **ratios,
             )
         )

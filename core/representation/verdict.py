@@ -154,6 +154,8 @@ def verdict(
         if alike and (largest_prediction or 0.0) >= ONE_CLASS:
             outcome = Outcome.NOT_APART
     said = [_(outcome.value, covered=_covered(contrast))]
+    if contrast.steps > 1 and outcome in (Outcome.LEARNING, Outcome.NEAR_BOUND):
+        said.append(_("The loss is averaged over the last {steps} steps.", steps=contrast.steps))
     if not contrast.shown and outcome != Outcome.OFF:
         said.append(_("The map shows the pooled vectors, which are not the ones that the loss compares."))
     return Verdict(outcome, sentences(said), _numbers(now, start))
@@ -186,19 +188,14 @@ def _covered(contrast: Contrast) -> str:
     """Describe the progress of the loss in a clause."""
     share = percent(max(0.0, contrast.covered))
     if contrast.reachable < NEARLY_THERE:
-        text = _(
+        return _(
             "{share} of the distance from its collapse line (all vectors equal) to its lower bound; the most "
             "possible at τ = {temperature:g} is {most}",
             share=share,
             most=percent(contrast.reachable),
             temperature=contrast.temperature,
         )
-    else:
-        text = _("{share} of the distance from its collapse line (all vectors equal) to its lower bound", share=share)
-    if contrast.steps <= 1:
-        return text
-    # Translators: {covered} is "50.0% of the distance from its collapse line (all vectors equal) to its lower bound"
-    return _("{covered} (mean of the last {steps} steps)", covered=text, steps=contrast.steps)
+    return _("{share} of the distance from its collapse line (all vectors equal) to its lower bound", share=share)
 
 
 def _numbers(now: Geometry, start: Geometry | None) -> str:

@@ -185,11 +185,9 @@ def batch_audit(config: RunConfig, data: TaskData) -> None:
             st.caption(_("Each step encodes a premise and two sentences."))
         elif plan.reads_pairs:
             st.caption(_("Each step encodes the two texts of every pair in its batch."))
-        elif plan.readings == 1:
-            st.caption(_("Each step encodes every text of its batch once."))
         elif plan.readings == 2:
             st.caption(_("Each step encodes every text of its batch twice."))
-        else:
+        elif plan.readings > 2:
             st.caption(_("Each step encodes every text of its batch {count} times.", count=plan.readings))
         for label in inert_terms(phase, blocks):
             st.warning(

@@ -126,8 +126,8 @@ def _listing(task_id: str, stamp: float) -> Listing:
     else:
         listing = listing_of(load_task(task.model_copy(update={"validation_size": size}), 0, library.named_rows))
         note = _(
-            "The source has no validation split, so by default each run holds out {count} of the training rows "
-            "as one. The counts here are those after this split.",
+            "The source has no validation split, so by default each run holds out {count} training rows for "
+            "validation. The counts here are those after this split.",
             count=f"{size:,}",
         )
     return replace(listing, notes=(*([note] if note else []), *listing.notes))

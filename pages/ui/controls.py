@@ -173,14 +173,14 @@ def draw_files(engine: Engine, run: RunSummary) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         if run.weights_dropped_at is None and visitor().may_change(run.owner):
             st.toggle(
-                _("Exempt these weights from the disk limit"),
+                _("Exempt this run's weights from the disk limit"),
                 run.keep_weights,
                 key=key,
                 on_change=turned,
                 help=_(
                     "Turn this on to keep this run's weights. If all runs together take more than {budget:g} GB "
-                    "(server setting SCL_DISK_GB), weights of the oldest finished runs are deleted: first "
-                    "weights kept from earlier steps, then those of the last step.",
+                    "(server setting SCL_DISK_GB), weights of the oldest finished runs are deleted, those of "
+                    "earlier steps before those of the last step.",
                     budget=settings().disk_gb,
                 ),
             )

@@ -127,8 +127,8 @@ def overview(store: Store, runs: Sequence[Compared]) -> bool:
         _table(pd.DataFrame(settings), pinned=SETTING)
         st.caption(
             _(
-                "All other settings are the same or follow from these. Of losses and views that not every run "
-                "uses, only non-default settings are listed; “–” marks a run without them."
+                "All other settings are the same or follow from these. If a loss or view is not used by every "
+                "run, only its non-default settings are listed; “–” means that the run does not use it."
             )
         )
     else:

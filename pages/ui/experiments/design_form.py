@@ -345,7 +345,6 @@ def protocol_form(protocol: Protocol) -> Design:
         kept = [level for level in axis.levels if level.label in picked or level.label == against]
         axes.append(build(Axis, {"name": axis.name, "levels": [level.model_dump() for level in kept]}))
     base = base if at_once else with_frames(base)
-    st.caption(escaped(_(protocol.differs)))
     if at_once:
         return surface_design(
             base,

@@ -151,16 +151,16 @@ def _launch_card(engine: Engine, design: Design | None, problem: str) -> None:
 
 
 def draw_published(protocol: Protocol) -> None:
-    """Draw each published table of a protocol, with its setting and source."""
-    if not protocol.published:
-        return
-    st.subheader(_("Reported figures"))
+    """Draw each published table of a protocol with its setting and source, and how the protocol differs from them."""
+    if protocol.published:
+        st.subheader(_("Reported figures"))
     for number, table in enumerate(protocol.published):
         rows = pd.DataFrame(
             [[_(cell) for cell in row] for row in table.rows], columns=[_(name) for name in table.header]
         )
         st.dataframe(rows, hide_index=True, height="content", key=f"published.{protocol.name}.{number}")
         st.caption(escaped(_("{setting}; {source}.", setting=_(table.setting), source=_(table.source))))
+    st.caption(escaped(_(protocol.differs)))
 
 
 def seeds_or_grid(engine: Engine, draft: RunConfig) -> None:
