@@ -6,11 +6,11 @@ import numpy as np
 import streamlit as st
 
 from core import __version__
+from core.advice.score_source import score_note
 from core.artifacts.replay import TAG, Replay, open_replay, read_replay
 from core.artifacts.shared_examples import find_turn
 from core.artifacts.shipped import SHIPPED
 from core.config.describe import objective_label
-from core.config.score_source import score_note
 from core.figures.map_data import box_of, examples_bundle, label_colours, places_bundle
 from core.figures.run_curves import MOST_RUNS
 from core.messages import N_, _, sentences

@@ -9,9 +9,9 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
+from core.advice.score_source import classifier_learns_from, classifier_note, is_first_note, scored_evaluations
 from core.artifacts.waiting_time import places
 from core.config.describe import objective_label, row_labels
-from core.config.score_source import classifier_learns_from, classifier_note, is_first_note, scored_evaluations
 from core.events import Evaluation
 from core.figures.run_curves import MOST_RUNS
 from core.messages import _, ngettext, pgettext, sentences

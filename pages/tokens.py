@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from core.config.score_source import classifier_learned
+from core.advice.score_source import classifier_learned
 from core.messages import N_, _, join_list, ngettext, sentences
 from core.representation.word_statistics import AT_LEAST, PRIOR_EXAMPLES, WordChange, WordStatistics
 from core.store import Store

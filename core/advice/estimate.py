@@ -9,9 +9,9 @@ from statistics import mean, median
 import numpy as np
 import psutil
 
+from core.advice.score_source import PROBE_ROWS, classifier_learns_from
 from core.config import PhaseConfig, RunConfig, TrainableConfig
 from core.config.plan import KEPT_BYTES, Plan, plan_phase
-from core.config.score_source import PROBE_ROWS, classifier_learns_from
 from core.events import Step
 from core.models.source import EncoderShape
 from core.tasks import TaskData

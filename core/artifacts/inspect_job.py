@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 from torch import Tensor
 
+from core.advice.score_source import classifier_learned
 from core.artifacts.cache import load_or_compute
 from core.artifacts.changed_texts import CHANGED_TEXTS, TEXTS_MAX, Change, ChangedTexts, Text, changes
 from core.artifacts.maps import layer_numbers, layers_path, write_layers
@@ -47,7 +48,6 @@ from core.catalogue.views import BACK_TRANSLATION, VIEWS, ViewEntry
 from core.config import EncoderConfig, Precision
 from core.config.objective import TermConfig, ViewConfig, with_number
 from core.config.plan import TermPlan, objective_at, plan_phase
-from core.config.score_source import classifier_learned
 from core.encoders.model import Encoder, Tokenizer
 from core.encoders.packing import Tokens
 from core.encoders.taps import Taps, topk_token_views

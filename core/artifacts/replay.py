@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 from safetensors.numpy import save
 
 from core import __version__
+from core.advice.score_source import scored_evaluations
 from core.artifacts import replay_file
 from core.artifacts.packed import write_members
 from core.artifacts.replay_file import FRAMES, MAPS, RUN, TEST, TOKENS
 from core.config import RunConfig
 from core.config.run import without_folders
-from core.config.score_source import scored_evaluations
 from core.errors import StoreError
 from core.events import VALIDATION, Evaluation, Frame, Predictions, Probe, Started, Step
 from core.messages import Message

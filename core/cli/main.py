@@ -19,6 +19,7 @@ from tqdm import tqdm
 from core import __version__
 from core.advice.defaults import DEFAULT_STEPS, usual
 from core.advice.prepare import prepare
+from core.advice.score_source import classifier_note, is_first_note, scored_evaluations
 from core.cli.exports import export, import_replay
 from core.cli.options import (
     COLUMNS,
@@ -36,12 +37,12 @@ from core.cli.options import (
 from core.cli.sweeps import experiments, protocol, protocols, surface, sweep
 from core.cli.tasks import tasks
 from core.config import EncoderConfig, OptimiserConfig, PhaseConfig, RunConfig, TaskConfig, parse_config
-from core.config.branches import branch
 from core.config.edit import (
     DEFAULT_PRESET,
     LAMBDA,
     TEMPERATURE,
     apply_settings,
+    branch,
     parse_setting,
     put,
     put_lambda,
@@ -50,7 +51,6 @@ from core.config.edit import (
 )
 from core.config.presets import PRESETS, preset
 from core.config.run import RATE, peak_rates
-from core.config.score_source import classifier_note, is_first_note, scored_evaluations
 from core.errors import ConfigError, EngineError, PlaygroundError
 from core.events import SPEARMAN
 from core.exports.entry import SPOKEN

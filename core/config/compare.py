@@ -1,4 +1,4 @@
-"""Comparison of runs: settings that differ, a hash of the config, and losses with the same definition."""
+"""Comparison of runs: settings that differ, hashes of a config and its past, shared steps and definitions of losses."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from pathlib import PureWindowsPath
 
-from core.config import RunConfig
+from core.config import MAX_STEPS, RunConfig
 from core.config.describe import ABSENT, Setting, in_phase, phase_settings, settings
 from core.config.plan import stages
 from core.messages import with_more
@@ -196,3 +196,26 @@ def _definition(config: RunConfig, name: str) -> Hashable:
             kept["batch_size"] = phase.batch_size
         found.append(frozenset(kept.items()))
     return tuple(found)
+
+
+def past_hash(config: RunConfig, step: int) -> str:
+    """Return a hash of everything that the steps up to `step` depend on."""
+    early = {
+        name: tuple(sorted((one for one in getattr(config, name) if one.step <= step), key=lambda one: one.step))
+        for name in ("knob_turns", "changes")
+    }
+    return config_hash(config.model_copy(update={**early, "branch": None}).to_json())
+
+
+def shared_steps(runs: Mapping[str, RunConfig]) -> int | None:
+    """Return the last step that all runs share, as a parent and its branches do; None for other runs.
+
+    Args:
+        runs: config by run id.
+    """
+    lines = [
+        {run_id: MAX_STEPS} | ({} if config.branch is None else {config.branch.run: config.branch.step})
+        for run_id, config in runs.items()
+    ]
+    common = set.intersection(*map(set, lines))
+    return max((min(line[run_id] for line in lines) for run_id in common), default=None)

@@ -1,4 +1,4 @@
-"""Changes to a draft: one field by its path, several at once, or a twin of a run with one setting changed."""
+"""Changes to a config: fields by their path, a twin of a run with one setting changed, or a branch of a run."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Any
 
-from core.config import RATE, KnobTurn, PhaseConfig, RunConfig, parse_config
+from core.config import RATE, BranchConfig, Change, KnobTurn, PhaseConfig, RunConfig, parse_config
 from core.config.compare import SEED, config_differences
 from core.config.describe import settings
 from core.config.fields import build
 from core.config.objective import ObjectiveConfig, numbered
-from core.config.plan import as_launched
+from core.config.plan import as_launched, objective_at
 from core.config.presets import PRESETS, preset
 from core.errors import ConfigError
 from core.messages import ENGLISH, N_, Message, in_language
@@ -26,6 +27,8 @@ OF_A_TASK = {"id", "name", "path", "test_path", "reading", "drop", "content_hash
 # Fields that a link leaves out, because they may name the sender's files.
 NOT_LINKED = tuple(f"task.{name}" for name in sorted(OF_A_TASK))
 NAMED_PRESET = "preset="
+# Of the name of a branch, the characters that come from its parent.
+TITLE_CHARS = 60
 
 
 def settings_text(config: RunConfig) -> list[str]:
@@ -414,3 +417,60 @@ def _in_a_sentence(label: str) -> str:
 def _cut(text: str, width: int) -> str:
     text = " ".join(text.split())
     return text if len(text) <= width else f"{text[: width - 1].rstrip()}…"
+
+
+def branch(
+    config: RunConfig,
+    run_id: str,
+    step: int,
+    *,
+    turns: Mapping[str, float] = MappingProxyType({}),
+    objective: str | None = None,
+    sampler: str | None = None,
+    title: str = "",
+) -> RunConfig:
+    """Return the config of a branch: that of its parent, with other settings after `step`.
+
+    Later turns and changes of the parent are kept, except those that would undo a change of the branch. Without a
+    change, the branch repeats its parent.
+
+    Args:
+        config: config of the parent, prepared, with its knob turns.
+        run_id: id of the parent.
+        turns: new values of knobs, by name.
+        objective: name of a preset of one phase, None for the parent's objective.
+        sampler: None for the parent's sampler.
+        title: title of the parent, from which the branch is named.
+    Raises: ConfigError naming the knob, its value and a remedy.
+    """
+    first, phase = step + 1, config.phase_at(step + 1)
+    used = objective_at(config, first)
+    replacement = None if objective is None else build(ObjectiveConfig, single_objective(objective))
+    replacement = None if replacement == used.objective else replacement
+    sampler = None if sampler == config.sampler_at(first) else sampler
+    used = used._replace(objective=replacement or used.objective)
+    now = {name: used.rate_factor if name == RATE else used.objective.value_of(name) for name in turns}
+    turned = {name: value for name, value in turns.items() if value != now[name]}
+
+    def is_undone(turn: KnobTurn) -> bool:
+        same = _kind(turn.name) in map(_kind, turned) or (replacement is not None and turn.name != RATE)
+        return same and turn.step > step and config.phase_at(turn.step) == phase
+
+    replaced = {"objective": replacement, "sampler": sampler}
+    undone = dict.fromkeys(name for name, value in replaced.items() if value is not None)
+    changes = [change.model_copy(update=undone) if change.step > step else change for change in config.changes]
+    changes.append(build(Change, {"step": first, **replaced}))
+    made = [build(KnobTurn, {"step": first, "name": name, "value": value}) for name, value in turned.items()]
+    given = {
+        "branch": BranchConfig(run=run_id, step=step),
+        "name": f"{title[:TITLE_CHARS]} from step {step}",  # in English, as names are stored
+        "knob_turns": (*(turn for turn in config.knob_turns if not is_undone(turn)), *made),
+        "changes": tuple(one for one in changes if one.objective is not None or one.sampler is not None),
+    }
+    return parse_config(config.model_copy(update=given).to_json())
+
+
+def _kind(name: str) -> str:
+    """Return the setting that a knob turns, whichever name it has."""
+    setting = name.rpartition(".")[2]
+    return "lambda" if setting == "weight" else setting

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from core import __version__
+from core.advice.score_source import classifier_learns_from, scored_evaluations
 from core.artifacts.weights import load_at, probe_of, weight_steps
 from core.config.describe import settings
 from core.config.run import without_folders
-from core.config.score_source import classifier_learns_from, scored_evaluations
 from core.events import BASELINE_TEST, VALIDATION, Evaluation
 from core.exports.entry import Export, file_stem
 from core.messages import N_, Message, ngettext

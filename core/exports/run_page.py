@@ -22,11 +22,11 @@ from markupsafe import Markup
 from scipy.special import softmax
 
 from core import __version__
+from core.advice.score_source import score_notes_of, scored_evaluations, spearman_text
 from core.artifacts.shared_examples import example_keys, find_shared_rows, find_turn, linked_ids
-from core.config.branches import shared_steps
+from core.config.compare import shared_steps
 from core.config.describe import Setting, objective_label, settings
 from core.config.run import without_folders
-from core.config.score_source import score_notes_of, scored_evaluations, spearman_text
 from core.errors import StoreError
 from core.events import BASELINE_TEST, VALIDATION, Evaluation, FloatArray, Probe
 from core.exports.entry import Export, file_stem, refuse_unended, text_writer

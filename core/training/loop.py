@@ -14,10 +14,10 @@ import torch
 from torch import Tensor
 
 from core.advice.idle_terms import STEPS_IN_A_ROW, inert_terms, slow_queues, starving_sentences
+from core.advice.score_source import classifier_learned, classifier_note
 from core.config import KnobTurn, RunConfig, TaskConfig, TrainableConfig, check_turn
 from core.config.objective import ObjectiveConfig
 from core.config.plan import objective_at
-from core.config.score_source import classifier_learned, classifier_note
 from core.encoders.model import Encoder, Tokenizer
 from core.errors import ConfigError, TrainingError
 from core.events import (

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from core.advice.score_source import PROBE_ROWS
 from core.config import TRAIN_POINTS_MAX, RunConfig
-from core.config.score_source import PROBE_ROWS
 from core.encoders.model import Encoder, Tokenizer
 from core.encoders.packing import Tokens as TextTokens
 from core.events import TRAIN, VALIDATION, Evaluation, Event, FloatArray, Frame, Predictions, Probe, Tokens

@@ -15,7 +15,7 @@ from contextlib import suppress
 
 from core.advice.prepare import check_models, prepare
 from core.config import RunConfig
-from core.config.branches import past_hash
+from core.config.compare import past_hash
 from core.errors import ConfigError, EngineError, RunNotFoundError, StaleAttemptError
 from core.messages import Message
 from core.settings import LOCAL, PREFIX, settings

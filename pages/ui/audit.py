@@ -24,10 +24,10 @@ from core.advice.positives import (
     same_label_share,
     token_class_views,
 )
+from core.advice.score_source import classifier_learns_from, classifier_note
 from core.catalogue.encoders import CHINESE, KOREAN, LISTED, MANY
 from core.config import PhaseConfig, RunConfig
 from core.config.plan import TermPlan, plan_phase
-from core.config.score_source import classifier_learns_from, classifier_note
 from core.messages import N_, _, ngettext, pgettext, sentences
 from core.models.source import encoder_shape, tokenizer_file
 from core.parameters import integer_setting, number

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import streamlit as st
 
 from core.config import RATE, TaskConfig
-from core.config.branches import branch
+from core.config.edit import branch
 from core.config.fields import fields_of
 from core.config.objective import Knob, ObjectiveConfig
 from core.config.plan import SettingsAt, objective_at

@@ -10,9 +10,9 @@ import numpy as np
 import streamlit as st
 
 from core.advice.newest_contrast import newest_contrast
+from core.advice.score_source import scorers
 from core.artifacts.maps import LIVE, map_request
 from core.config.plan import objective_at
-from core.config.score_source import scorers
 from core.errors import PlaygroundError, StoreError
 from core.events import VALIDATION, Evaluation, Step
 from core.figures.curves import HEIGHT_PX, curves_figure

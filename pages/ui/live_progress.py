@@ -8,16 +8,16 @@ import streamlit as st
 
 from core.advice.idle_terms import STEPS_IN_A_ROW, starving_sentences
 from core.advice.pace import PACE_STEPS, closing_work, pace
-from core.artifacts.waiting_time import Place, places
-from core.config.describe import objective_label, part_label, row_labels, value_text
-from core.config.plan import objective_at
-from core.config.score_source import (
+from core.advice.score_source import (
     classifier_learned,
     classifier_learns_from,
     classifier_note,
     is_first_note,
     outcome_sentence,
 )
+from core.artifacts.waiting_time import Place, places
+from core.config.describe import objective_label, part_label, row_labels, value_text
+from core.config.plan import objective_at
 from core.events import BASELINE, BASELINE_TEST, SCORED_PAIRS, VALIDATION, Evaluation
 from core.messages import ENGLISH, N_, Message, _, join_list, ngettext, sentences
 from core.quantities import percent, signed

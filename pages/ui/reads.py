@@ -15,8 +15,8 @@ import streamlit as st
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from core.advice.prepare import check_models, prepare
+from core.advice.score_source import scored_evaluations
 from core.config import KnobTurn, ReadingConfig, RunConfig
-from core.config.score_source import scored_evaluations
 from core.errors import StoreError, TaskError
 from core.events import Evaluation, Step
 from core.experiments.design import Design, parse_design

@@ -7,9 +7,9 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
+from core.advice.score_source import score_note
 from core.artifacts.replay import open_replay, read_replay
 from core.artifacts.shipped import SHIPPED
-from core.config.score_source import score_note
 from core.store import Store
 from tests.browser.conftest import Server
 from tests.browser.seen import PHONE, PLAYER, WIDE, bottom, box_of, fits, quiet, resized

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from core.advice.score_source import classifier_note
 from core.artifacts.text_history import Biography
 from core.cli.main import _result, _sentence
 from core.config.objective import ObjectiveConfig
-from core.config.score_source import classifier_note
 from core.events import Frame, Notice, Probe, Started, Step
 from core.representation.projections import pca_map
 from core.store import Status, Store

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 
 import streamlit as st
 
+from core.advice.score_source import scorers
 from core.artifacts.measures import read_measures
 from core.artifacts.seeds import seed_groups
-from core.config.branches import shared_steps
-from core.config.compare import same_loss
-from core.config.score_source import scorers
+from core.config.compare import same_loss, shared_steps
 from core.events import GRADIENT_NORM, LOSS, SHARED_COSINE, SPEARMAN, OfTerm, Step
 from core.figures.panels import Axis, axis_positions, axis_title
 from core.figures.parts import part_label

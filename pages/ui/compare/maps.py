@@ -11,7 +11,7 @@ from streamlit.delta_generator import DeltaGenerator
 from core.artifacts.maps import LIVE, map_request
 from core.artifacts.seeds import seed_groups
 from core.artifacts.shared_examples import Turn, example_keys, find_shared_rows, find_turn
-from core.config.branches import shared_steps
+from core.config.compare import shared_steps
 from core.figures.map_data import Bundle, box_of, places_bundle
 from core.messages import _, join_label, join_list, ngettext, sentences
 from core.quantities import signed

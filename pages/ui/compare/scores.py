@@ -10,10 +10,10 @@ from pathlib import PureWindowsPath
 import pandas as pd
 import streamlit as st
 
+from core.advice.score_source import PROBE_ROWS, scored_evaluations
 from core.artifacts.maps import run_request
 from core.artifacts.seeds import SCORES, Measure, SeedGroup, Spread, scores_over_seeds
 from core.config.compare import config_differences
-from core.config.score_source import PROBE_ROWS, scored_evaluations
 from core.events import SPEARMAN
 from core.experiments.design import LABEL_CHARS, Axis, Design, Level
 from core.experiments.result_table import cautions, in_phrase, notes, table_rows

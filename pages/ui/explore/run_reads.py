@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from core.advice.score_source import predictions_note, score_notes_of
 from core.artifacts.cache import numbers
 from core.artifacts.maps import (
     LIVE,
@@ -20,7 +21,6 @@ from core.artifacts.maps import (
 )
 from core.artifacts.measures import FrameMeasures, measures_path, read_measures
 from core.artifacts.sentence import EndTexts
-from core.config.score_source import predictions_note, score_notes_of
 from core.events import FloatArray, Probe
 from core.messages import _, in_language, language
 from core.quantities import signed

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import streamlit as st
 
+from core.advice.score_source import classifier_learns_from
 from core.artifacts import text_history as life
 from core.artifacts.sentence import Inspected, check_text, read_inspected, takes_pairs
 from core.artifacts.text_history import Biography, Place
 from core.artifacts.weights import all_known, weight_stamps
-from core.config.score_source import classifier_learns_from
 from core.events import FloatArray
 from core.figures.map_data import OwnPoint
 from core.figures.words import confidence_figure

@@ -20,9 +20,9 @@ from core.advice.estimate import (
     step_operations,
 )
 from core.advice.prepare import prepare
+from core.advice.score_source import PROBE_ROWS
 from core.config import RunConfig, TrainableConfig
 from core.config.objective import ObjectiveConfig
-from core.config.score_source import PROBE_ROWS
 from core.events import Step
 from core.models.source import EncoderShape, encoder_shape
 from tests.cases import each

@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 
 from core.config import RATE, RunConfig, parse_config
-from core.config.branches import branch, past_hash, shared_steps
-from core.config.compare import config_differences, config_hash
+from core.config.compare import config_differences, config_hash, past_hash, shared_steps
 from core.config.describe import objective_label
-from core.config.edit import from_settings, settings_text, twin
+from core.config.edit import branch, from_settings, settings_text, twin
 from core.config.plan import as_ended, as_launched, objective_at
 from core.config.run import named_paths, without_folders
 from core.errors import ConfigError

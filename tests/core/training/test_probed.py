@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
+from core.advice.score_source import PROBE_ROWS
 from core.config.objective import ObjectiveConfig
-from core.config.score_source import PROBE_ROWS
 from core.events import Notice, Started
 from core.tasks import TaskData
 from core.training.checkpoints import Checkpoints, load_learned

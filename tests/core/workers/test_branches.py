@@ -17,7 +17,7 @@ import pytest
 from safetensors.numpy import load_file
 
 from core.config import RATE, RunConfig
-from core.config.branches import branch
+from core.config.edit import branch
 from core.errors import PlaygroundError
 from core.store import Status, Store
 from core.weight_files import checkpoint_path, state_path

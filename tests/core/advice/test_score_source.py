@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from core.config import RunConfig
-from core.config.objective import ObjectiveConfig
-from core.config.score_source import (
+from core.advice.score_source import (
     classifier_learned,
     classifier_learns_from,
     classifier_note,
@@ -17,6 +15,8 @@ from core.config.score_source import (
     scored_evaluations,
     scorers,
 )
+from core.config import RunConfig
+from core.config.objective import ObjectiveConfig
 from core.events import Evaluation
 from tests.cases import each
 from tests.core.config.made import CE, DROPOUT, SCL, Turn, objective, turned
