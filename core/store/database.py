@@ -19,6 +19,7 @@ from core.messages import Message, dump_text
 DATABASE = "runs.sqlite3"
 # Number of migrations now, and in version 0.1.0. An up-to-date store is opened without sqlite-utils.
 MIGRATIONS, OLDEST = 14, 7
+# A page gives up on a locked database after this time.
 BUSY_TIMEOUT_S = 10.0
 # Backing up and migrating a large store takes some seconds.
 MIGRATION_TIMEOUT_S = 120.0
@@ -40,13 +41,16 @@ sqlite3.register_adapter(Message, dump_text)
 class Database:
     """The database `runs.sqlite3` of a folder. Each thread has a connection. All processes must run on one host."""
 
-    def __init__(self, folder: str | Path) -> None:
+    def __init__(self, folder: str | Path, *, busy_timeout_s: float | None = None) -> None:
         """Open the database, creating or migrating it as needed.
 
+        Args:
+            busy_timeout_s: time to wait while another process changes the database; None for BUSY_TIMEOUT_S.
         Raises: StoreError if the folder cannot be written, the file is not a store, or it is missing although the
             folder holds files of runs.
         """
         self.folder = Path(folder).expanduser().absolute()
+        self._busy_timeout_s = busy_timeout_s
         self._local = threading.local()
         self._inode: tuple[int, int] | None = None
         if not self.exists() and any(self.folder.glob("files/*")):
@@ -135,7 +139,8 @@ class Database:
             )
         connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
         if connection is None:
-            connection = sqlite3.connect(self.folder / DATABASE, timeout=BUSY_TIMEOUT_S, isolation_level=None)
+            timeout = BUSY_TIMEOUT_S if self._busy_timeout_s is None else self._busy_timeout_s
+            connection = sqlite3.connect(self.folder / DATABASE, timeout=timeout, isolation_level=None)
             connection.row_factory = sqlite3.Row
             connection.execute("PRAGMA foreign_keys = ON")
             connection.execute(f"PRAGMA synchronous = {SYNCHRONOUS}")

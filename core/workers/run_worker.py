@@ -44,6 +44,8 @@ EXIT_FINISHED, EXIT_ENDED = 0, 1
 # Limit on consecutive runs in one process. Its exit frees memory that libraries leaked.
 MOST_RUNS = 50
 PROCESS_STATUS, CLEAR_REFS = Path("/proc/self/status"), Path("/proc/self/clear_refs")
+# A run need not fail because a busy machine or a long transaction keeps the database locked.
+BUSY_TIMEOUT_S = 120.0
 RESET_PEAK = "5"  # see proc_pid_clear_refs(5)
 
 
@@ -55,7 +57,7 @@ def work(store_folder: Path, claim: Claim) -> int:
 
     Returns: exit status, 0 only if the last run finished. Every failure is recorded in the store as a plain message.
     """
-    store, code = Store(store_folder), code_stamp()
+    store, code = Store(store_folder, busy_timeout_s=BUSY_TIMEOUT_S), code_stamp()
     gc.freeze()  # exempts the libraries, which would add half a second to the collection after each run
     for carried in count(1):
         status = _carry(store, store.attempt(claim.id, claim.attempt), claim.slot)

@@ -7,6 +7,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from contextlib import closing
@@ -20,7 +21,7 @@ from core.config import KnobTurn, parse_config
 from core.errors import ConfigError, EngineError, RunNotFoundError, StaleAttemptError, StoreError
 from core.events import Frame, Predictions, Probe, Started, Step, Tokens, TokenText, Word
 from core.representation.projections import pca_map
-from core.store import Liveness, Status, Store, liveness
+from core.store import Liveness, Status, Store, database, liveness
 from core.store.attempt import Attempt
 from core.store.budget import keep_within
 from core.store.database import MIGRATIONS
@@ -71,12 +72,32 @@ def test_the_newest_steps_have_the_times_at_which_they_were_recorded(store: Stor
     assert store.newest_times("none", 5) == {}
 
 
+def test_a_worker_waits_longer_than_a_page_for_a_locked_database(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(database, "BUSY_TIMEOUT_S", 0.05)
+    patient, impatient = Store(store.folder, busy_timeout_s=30), Store(store.folder)
+    locked = threading.Event()
+
+    def lock() -> None:
+        with Store(store.folder).transaction():
+            locked.set()
+            time.sleep(0.5)
+
+    holder = threading.Thread(target=lock)
+    holder.start()
+    assert locked.wait(10)
+    with pytest.raises(StoreError, match="Another process is changing the runs folder"):
+        impatient.create(config())
+    run_id = patient.create(config())
+    holder.join()
+    assert [run.id for run in store.runs()] == [run_id]
+
+
 def test_wal_mode_is_on_and_migrations_are_recorded_once(store: Store) -> None:
     Store(store.folder).close()
-    database = sqlite3.connect(store.folder / "runs.sqlite3")
-    assert database.execute("PRAGMA journal_mode").fetchone() == ("wal",)
-    assert database.execute("SELECT count(*) FROM _sqlite_migrations").fetchone() == (MIGRATIONS,)
-    database.close()
+    connection = sqlite3.connect(store.folder / "runs.sqlite3")
+    assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    assert connection.execute("SELECT count(*) FROM _sqlite_migrations").fetchone() == (MIGRATIONS,)
+    connection.close()
 
 
 def test_a_store_that_is_current_is_opened_without_the_library_of_migrations(store: Store) -> None:
