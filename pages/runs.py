@@ -200,8 +200,8 @@ def _budget(sizes: Mapping[str, RunSize], runs: list[RunSummary]) -> None:
     elif total <= budget_gb * GB:
         said.append(
             _(
-                "Beyond the limit, weights of the oldest finished runs are deleted, those of earlier steps "
-                "before those of the last step."
+                "Beyond the limit, weights of the oldest finished runs are deleted: first the weights saved at "
+                "earlier steps, then those of the last step."
             )
         )
     if total > budget_gb * GB:

@@ -344,7 +344,7 @@ def _panels(steps: Sequence[Step], evaluations: Sequence[Evaluation], compared: 
     if keys:
         blocks = _blocks(compared)
         terms = join_phrase([part_label(key) for key in keys])
-        title = _("Gradient norm (total: all weights; {terms}: {blocks})", terms=terms, blocks=blocks)
+        title = _("Gradient norm (total over all weights; {terms} over {blocks})", terms=terms, blocks=blocks)
         panels[3] = replace(PANELS[2], title=title)
         parts = join_phrase([part_label(key) for key in keys[:2]])
         panels[4] = replace(

@@ -61,11 +61,13 @@ class Outcome(Enum):
         "The contrastive loss is below its collapse line, but the classes are not separated: cosines within and "
         "between them are similar, and nearly every validation text gets the same prediction."
     )
-    # Translators: {covered} is "50.0% of the distance from its collapse line (all vectors equal) to its lower bound"
-    LEARNING = N_("The contrastive loss has covered {covered}.")
-    # Translators: {covered} is "90.0% of the distance from its collapse line (all vectors equal) to its lower bound"
+    # Translators: {covered} is "50.0% of the way from its collapse line, the value if all vectors were equal, to its
+    # lower bound"
+    LEARNING = N_("The contrastive loss has fallen {covered}.")
+    # Translators: {covered} is "90.0% of the way from its collapse line, the value if all vectors were equal, to its
+    # lower bound"
     NEAR_BOUND = N_(
-        "The contrastive loss is close to its lowest possible value on training batches: it has covered {covered}."
+        "The contrastive loss is close to its lowest possible value on training batches: it has fallen {covered}."
     )
 
 
@@ -189,13 +191,16 @@ def _covered(contrast: Contrast) -> str:
     share = percent(max(0.0, contrast.covered))
     if contrast.reachable < NEARLY_THERE:
         return _(
-            "{share} of the distance from its collapse line (all vectors equal) to its lower bound; the most "
-            "possible at τ = {temperature:g} is {most}",
+            "{share} of the way from its collapse line, the value if all vectors were equal, to its lower bound; "
+            "the most possible at τ = {temperature:g} is {most}",
             share=share,
             most=percent(contrast.reachable),
             temperature=contrast.temperature,
         )
-    return _("{share} of the distance from its collapse line (all vectors equal) to its lower bound", share=share)
+    return _(
+        "{share} of the way from its collapse line, the value if all vectors were equal, to its lower bound",
+        share=share,
+    )
 
 
 def _numbers(now: Geometry, start: Geometry | None) -> str:

@@ -179,8 +179,8 @@ def draw_files(engine: Engine, run: RunSummary) -> None:
                 on_change=turned,
                 help=_(
                     "Turn this on to keep this run's weights. If all runs together take more than {budget:g} GB "
-                    "(server setting SCL_DISK_GB), weights of the oldest finished runs are deleted, those of "
-                    "earlier steps before those of the last step.",
+                    "(server setting SCL_DISK_GB), weights of the oldest finished runs are deleted: first the "
+                    "weights saved at earlier steps, then those of the last step.",
                     budget=settings().disk_gb,
                 ),
             )

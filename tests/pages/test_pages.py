@@ -40,7 +40,7 @@ ROOT = Path(__file__).resolve().parents[2]
 DEAD = Liveness(host_name(), boot_id(), 2**22 - 1, 1.0)
 # Links of a replay on Home.
 ON_HOME = (
-    "Sweep λ and τ on my data",
+    "Sweep weight λ and temperature τ on my data",
     "Start a run",
     "Take a lesson",
     "Explore",
@@ -547,7 +547,7 @@ def test_a_run_at_its_collapse_line_says_what_the_geometry_says(
 
 @pytest.mark.parametrize(
     ("probed", "reported"),
-    [({}, "the classes are not separated"), ({"train_rows": 80.0}, "The contrastive loss has covered ")],
+    [({}, "the classes are not separated"), ({"train_rows": 80.0}, "The contrastive loss has fallen ")],
 )
 def test_a_run_that_predicts_one_class_is_not_said_to_learn_unless_a_probe_predicts(
     opened: Pages,

@@ -59,8 +59,8 @@ SPLITS: Mapping[str, tuple[str, str, str]] = {
 # The baseline of the runs, so no run is marked as best at it.
 PROBE = Measure("baseline.accuracy", N_("Probe before training"), None)
 PROBE_ABOUT = N_(
-    "Validation accuracy of a logistic regression (C = 1) on the untrained encoder's vectors of the run's training "
-    "rows, including those that a short run does not reach."
+    "Validation accuracy of a logistic regression (C = 1) fitted to the untrained encoder's vectors of the "
+    "training rows, including rows that a short run does not reach."
 )
 PROBE_TEST = Measure("baseline_test.accuracy", N_("Probe before training, test"), None)
 PROBE_COUNT = Measure("baseline.train_rows", N_("Training rows of this probe"), None)
@@ -127,8 +127,8 @@ def overview(store: Store, runs: Sequence[Compared]) -> bool:
         _table(pd.DataFrame(settings), pinned=SETTING)
         st.caption(
             _(
-                "All other settings are the same or follow from these. If a loss or view is not used by every "
-                "run, only its non-default settings are listed; “–” means that the run does not use it."
+                "All other settings are the same or follow from these. For a loss or view that only some runs "
+                "use, default settings are left out; “–” marks a run without that loss or view."
             )
         )
     else:

@@ -187,7 +187,7 @@ def _at_once_switch(base: RunConfig, axes: Sequence[Axis], problem: str = "") ->
     st.caption(
         _(
             "Each cell, one combination of settings, trains {blocks} for {steps} steps on up to {rows} texts. "
-            "The steps or epochs set above apply only if you later train a cell in full.",
+            "The steps or epochs set above are ignored here; they apply if you later train a cell in full.",
             blocks=blocks_trained(every=trains_every_block(base, axes)),
             steps=SURFACE_STEPS,
             rows=TRAIN_ROWS,
