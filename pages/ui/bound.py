@@ -1,4 +1,8 @@
-"""Controls bound to URL parameters: the URL gives their first value and follows their changes."""
+"""Controls bound to URL parameters: the URL gives their first value and follows their changes.
+
+Streamlit's own `bind="query-params"` writes the labels of options, which are translated here, and removes invalid
+values without a message.
+"""
 
 from __future__ import annotations
 
