@@ -343,8 +343,8 @@ def _panels(steps: Sequence[Step], evaluations: Sequence[Evaluation], compared: 
     keys = _measured(compared, OfTerm.SHARED_GRADIENT)
     if keys:
         blocks = _blocks(compared)
-        terms = join_phrase([part_label(key) for key in keys])
-        title = _("Gradient norm (total over all weights; {terms} over {blocks})", terms=terms, blocks=blocks)
+        terms = join_phrase([f"“{part_label(key)}”" for key in keys])
+        title = _("Gradient norm (“total”: all weights; {terms}: only {blocks})", terms=terms, blocks=blocks)
         panels[3] = replace(PANELS[2], title=title)
         parts = join_phrase([part_label(key) for key in keys[:2]])
         panels[4] = replace(

@@ -94,13 +94,13 @@ def before_and_after_html(
     Args:
         before, after: finite weights, one per word.
         k: number of top words, ≥ 1.
-        skip: positions of words excluded from the top k.
+        skip: positions of words excluded from the top k and from the list for screen readers.
     """
     exchange = entered_and_left(before, after, k, skip)
     strongest = _greatest([*before, *after])
     signs = dict.fromkeys(exchange.left, LEFT), dict.fromkeys(exchange.entered, ENTERED)
     drawn = [
-        _block(title, text, weights, ATTENTION, strongest, top_words(weights, k, skip).words, of_row)
+        _block(title, text, weights, ATTENTION, strongest, top_words(weights, k, skip).words, of_row, skip=skip)
         for title, weights, of_row in zip(titles, (before, after), signs, strict=True)
     ]
     summary = [
@@ -150,6 +150,7 @@ def _block(
     framed: Collection[int],
     signs: Mapping[int, str],
     groups: Sequence[int] | None = None,
+    skip: Collection[int] = (),
 ) -> str:
     """Return a text with its title, highlighted words, and the hover content for screen readers."""
     name = _safe(title)
@@ -159,7 +160,7 @@ def _block(
     ]
     return (
         f'<div class="token-text" role="group" aria-label="{name}" style="position:relative">'
-        f'<div style="{_HEAD}">{name}</div>{_body(text, marks)}{_spoken(text, weights, measure)}</div>'
+        f'<div style="{_HEAD}">{name}</div>{_body(text, marks)}{_spoken(text, weights, measure, skip)}</div>'
     )
 
 
@@ -204,9 +205,9 @@ def _is_visible(text: str) -> bool:
     return any(category(char)[0] in "LNPS" for char in text)
 
 
-def _spoken(text: TokenText, weights: Weights, measure: str) -> str:
+def _spoken(text: TokenText, weights: Weights, measure: str, skip: Collection[int]) -> str:
     """Return the hover content for screen readers: the strongest words with their values."""
-    measured = [place for place, weight in enumerate(weights) if not math.isnan(weight)]
+    measured = [place for place, weight in enumerate(weights) if not math.isnan(weight) and place not in skip]
     strongest = sorted(measured, key=lambda place: (-abs(float(weights[place])), place))[:SPOKEN_WORDS]
     if not strongest:
         return ""

@@ -61,11 +61,9 @@ class Outcome(Enum):
         "The contrastive loss is below its collapse line, but the classes are not separated: cosines within and "
         "between them are similar, and nearly every validation text gets the same prediction."
     )
-    # Translators: {covered} is "50.0% of the way from its collapse line, the value if all vectors were equal, to its
-    # lower bound"
+    # Translators: {covered} is "50.0% of the way from its collapse line to its lower bound"
     LEARNING = N_("The contrastive loss has fallen {covered}.")
-    # Translators: {covered} is "90.0% of the way from its collapse line, the value if all vectors were equal, to its
-    # lower bound"
+    # Translators: {covered} is "90.0% of the way from its collapse line to its lower bound"
     NEAR_BOUND = N_(
         "The contrastive loss is close to its lowest possible value on training batches: it has fallen {covered}."
     )
@@ -156,8 +154,10 @@ def verdict(
         if alike and (largest_prediction or 0.0) >= ONE_CLASS:
             outcome = Outcome.NOT_APART
     said = [_(outcome.value, covered=_covered(contrast))]
-    if contrast.steps > 1 and outcome in (Outcome.LEARNING, Outcome.NEAR_BOUND):
-        said.append(_("The loss is averaged over the last {steps} steps.", steps=contrast.steps))
+    if outcome in (Outcome.LEARNING, Outcome.NEAR_BOUND):
+        said.append(_("The collapse line is the loss if all vectors were equal."))
+        if contrast.steps > 1:
+            said.append(_("The loss is averaged over the last {steps} steps.", steps=contrast.steps))
     if not contrast.shown and outcome != Outcome.OFF:
         said.append(_("The map shows the pooled vectors, which are not the ones that the loss compares."))
     return Verdict(outcome, sentences(said), _numbers(now, start))
@@ -191,14 +191,14 @@ def _covered(contrast: Contrast) -> str:
     share = percent(max(0.0, contrast.covered))
     if contrast.reachable < NEARLY_THERE:
         return _(
-            "{share} of the way from its collapse line, the value if all vectors were equal, to its lower bound; "
-            "the most possible at τ = {temperature:g} is {most}",
+            "{share} of the way from its collapse line to its lower bound; the most possible at τ = "
+            "{temperature:g} is {most}",
             share=share,
             most=percent(contrast.reachable),
             temperature=contrast.temperature,
         )
     return _(
-        "{share} of the way from its collapse line, the value if all vectors were equal, to its lower bound",
+        "{share} of the way from its collapse line to its lower bound",
         share=share,
     )
 

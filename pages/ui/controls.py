@@ -173,7 +173,7 @@ def draw_files(engine: Engine, run: RunSummary) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         if run.weights_dropped_at is None and visitor().may_change(run.owner):
             st.toggle(
-                _("Exempt this run's weights from the disk limit"),
+                _("Protect this run's weights from automatic deletion"),
                 run.keep_weights,
                 key=key,
                 on_change=turned,

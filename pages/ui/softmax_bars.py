@@ -49,7 +49,8 @@ def softmax_bars(
     largest = percent(float(share.max(initial=0.0)))
     tau = f"{temperature:g}"
     label = _(
-        "Softmax over {count} similarities at temperature {temperature}; the largest probability is {share}.",
+        "Softmax over the anchor's {count} similarities at temperature {temperature}; the largest probability is "
+        "{share}.",
         count=len(bars),
         temperature=tau,
         share=largest,

@@ -862,7 +862,7 @@ def test_a_run_that_lost_its_weights_says_so_everywhere(
     assert "1 run has lost its weights to stay within the limit; curves and frames are kept" in words(app)
     page = opened("fine_tune", run=run_id)
     assert "to stay within 0\\.001 GB; curves and frames are kept" in words(page)
-    assert "Exempt this run's weights from the disk limit" not in [toggle.label for toggle in page.toggle]
+    assert "Protect this run's weights from automatic deletion" not in [toggle.label for toggle in page.toggle]
     remedy = "raise SCL\\_DISK\\_GB and run the same settings again"
     assert remedy in words(opened("tokens", run=run_id, source="own"))
     assert remedy in words(opened("explore", run=run_id))
@@ -872,7 +872,9 @@ def test_a_run_is_told_to_keep_its_weights(opened: Pages, folder: Path, draft: D
     store, run_id = finished(folder, draft())
     app = opened("fine_tune", run=run_id)
     assert "On disk: 3.5 MB (weights 2.0 MB, weights kept from earlier steps 1.0 MB, other files 0.5 MB)" in words(app)
-    (toggle,) = [toggle for toggle in app.toggle if toggle.label == "Exempt this run's weights from the disk limit"]
+    (toggle,) = [
+        toggle for toggle in app.toggle if toggle.label == "Protect this run's weights from automatic deletion"
+    ]
     assert not toggle.value
     toggle.set_value(True).run()
     assert store.run(run_id).keep_weights

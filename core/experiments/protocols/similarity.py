@@ -32,7 +32,7 @@ ENTRIES = (
             Published(
                 ("SimCSE", N_("Gain, points")),
                 ((N_("Without labels"), N_("from +8")), (N_("With labels"), N_("from +4"))),
-                N_("quoted without encoder and data"),
+                N_("Quoted without encoder and data"),
                 DROPOUT_NOTES,
             ),
         ),

@@ -11,7 +11,7 @@ from core.messages import N_
 from core.parameters import RELATIVE_LAYERS
 
 NOTES = N_("the project's unpublished notes")
-IMDB = N_("DeBERTa-v3-base on IMDb, test accuracy, one run each")
+IMDB = N_("Test accuracy of DeBERTa-v3-base on IMDb, one run per row")
 CE = Level(label="CE", settings={"preset": "ce"})
 CE_TWICE = Level(
     label=N_("CE, two passes"), settings={"preset": "ce", "objective.terms.0.views": [{"view": "dropout"}]}
@@ -24,8 +24,8 @@ TOKEN_ACCURACIES = Published(
     ("k", "α 0.2", "α 0.5"),
     (("30", "0.95100", "0.94972"), ("60", "0.95124", "0.95068"), ("90", "0.95084", "0.95080")),
     N_(
-        "DeBERTa-v3-base on IMDb with LoRA and 510 tokens, one run each; test accuracy, α is the weight of the "
-        "contrastive loss"
+        "Test accuracy of DeBERTa-v3-base on IMDb with LoRA and 510 tokens, one run per cell; α is the weight of "
+        "the contrastive loss"
     ),
     NOTES,
 )
@@ -43,7 +43,10 @@ TOKEN_VECTORS = Published(
         (N_("k 90, α 0.25, 10 clusters"), "0.94890", "0.93205", "0.812332", "0.720072"),
         (N_("k 90, α 0.25, 15 clusters"), "0.94820", "0.93045", "0.812152", "0.718854"),
     ),
-    N_("DeBERTa-v3-base on IMDb with LoRA and 510 tokens, one run each; [CLS] of 20,000 training rows"),
+    N_(
+        "DeBERTa-v3-base on IMDb with LoRA and 510 tokens, one run per row; measured on the [CLS] vectors of "
+        "20,000 training texts"
+    ),
     NOTES,
 )
 SENTENCES, TOKENS = N_("sentences"), N_("tokens")
@@ -63,7 +66,7 @@ LAYER_VECTORS = Published(
         (TOKENS, "5 7 9 11", "0.9202", "0.9020", "0.7286", "0.6238"),
         (TOKENS, "11", "0.9328", "0.9250", "0.7885", "0.6889"),
     ),
-    N_("DeBERTa-v3-base on IMDb, one run each; [CLS] of 5,000 validation rows"),
+    N_("DeBERTa-v3-base on IMDb, one run per row; measured on the [CLS] vectors of 5,000 validation texts"),
     NOTES,
 )
 
@@ -90,7 +93,7 @@ ENTRIES = (
             Published(
                 (N_("Objective"), N_("Accuracy")),
                 (("CE", "0.94868"), ("SCL", "0.94884"), ("R-Drop", "0.95056")),
-                N_("DeBERTa-v3-base on IMDb, test accuracy, one run each, last four blocks"),
+                N_("Test accuracy of DeBERTa-v3-base on IMDb, one run per row, last four blocks"),
                 NOTES,
             ),
             Published(

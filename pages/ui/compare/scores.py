@@ -127,8 +127,9 @@ def overview(store: Store, runs: Sequence[Compared]) -> bool:
         _table(pd.DataFrame(settings), pinned=SETTING)
         st.caption(
             _(
-                "All other settings are the same or follow from these. For a loss or view that only some runs "
-                "use, default settings are left out; “–” marks a run without that loss or view."
+                "All other settings are the same or follow from these. If only some runs use a loss or view, the "
+                "table lists only those of its settings that differ from the default; “–” means that the run "
+                "does not use it."
             )
         )
     else:

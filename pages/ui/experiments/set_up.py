@@ -159,7 +159,7 @@ def draw_published(protocol: Protocol) -> None:
             [[_(cell) for cell in row] for row in table.rows], columns=[_(name) for name in table.header]
         )
         st.dataframe(rows, hide_index=True, height="content", key=f"published.{protocol.name}.{number}")
-        st.caption(escaped(_("{setting}; {source}.", setting=_(table.setting), source=_(table.source))))
+        st.caption(escaped(_("{setting}. Source: {source}.", setting=_(table.setting), source=_(table.source))))
     st.caption(escaped(_(protocol.differs)))
 
 

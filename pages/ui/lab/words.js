@@ -50,7 +50,7 @@ function drawShares(bars, shares, pulls, temperature) {
   );
   const largest = sorted.length ? (100 * sorted[0][5]).toFixed(1) : 0;
   const about = _(
-    "Softmax over {count} similarities at temperature {temperature}; the largest probability is {share}%. Filled bars are positives.",
+    "Softmax over the ringed point's {count} similarities at temperature {temperature}; the largest probability is {share}%. Filled bars are positives.",
     { count: sorted.length, temperature, share: largest },
   );
   write(shares, about);
@@ -150,7 +150,7 @@ function legendOf(lab) {
   const rays = hasClassVectors(lab) ? [stroke(lab.colour(0), "", _("from the origin: class vectors"))] : [];
   const traceOf = (field, panel) => lab.data.figure.data.find(({ meta }) => meta.field === field && meta.panel === panel);
   const settings = lab.panels.length < 2 ? [] : lab.panels.map((_panel, at) => stroke(traceOf("loss", at).line.color, "", _("curves of {name}", { name: "AB"[at] })));
-  const lines = [["collapse", "6 4", _("collapse line")], ["bound", "1.5 3", _("lower bound")]]
+  const lines = [["collapse", "6 4", _("collapse line of the loss")], ["bound", "1.5 3", _("lower bound of the loss")]]
     .filter(([field]) => lab.panels.some((panel) => panel[field] !== null && panel[field] !== undefined))
     .map(([field, dash, text]) => stroke(traceOf(field, 0).line.color, dash, text));
   return [...lab.data.colours.map((_, label) => mark(label)), ...rays, ...acting, ...settings, ...lines];

@@ -173,7 +173,7 @@ def test_the_reference_lines_are_drawn_when_they_are_known() -> None:
 class TestCosine:
     def test_it_says_which_terms_on_which_block_and_how_often(self) -> None:
         figure = drawn(made_steps(21))
-        assert titles(figure)[2] == "Gradient norm (total over all weights; CE and SCL over block 6)"
+        assert titles(figure)[2] == "Gradient norm (“total”: all weights; “CE” and “SCL”: only block 6)"
         assert titles(figure)[3] == "Cosine between CE and SCL gradients (block 6)"
         cosine = trace_named(figure, "cosine on block 6, every 5 steps")
         assert (cosine["x"], cosine["y"], cosine["yaxis"]) == ([1, 6, 11, 16, 21], [0.3] * 5, "y4")

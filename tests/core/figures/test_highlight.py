@@ -290,3 +290,9 @@ def test_words_that_came_and_went_have_a_sign_and_say_so_and_both_rows_share_one
     assert reader.notes == ["Top 2 · + new: film · − gone: good · stayed: bad"]
     same = Reader(before_and_after(text, weights[0], weights[0], 1))
     assert same.notes == ["Top 1 · + new: none · − gone: none · stayed: good"]
+
+
+def test_screen_readers_hear_the_strongest_words_without_those_that_are_skipped() -> None:
+    text, weights = made_text("good, bad"), [0.4, 0.5, 0.1]
+    drawn = before_and_after_html(text, weights, weights, 2, titles=("Before", "After"), skip={1})
+    assert [block.items for block in Reader(drawn).blocks] == [["good 0.4000", "bad 0.1000"]] * 2
