@@ -10,6 +10,7 @@ import pandas as pd
 import streamlit as st
 
 from core.advice.score_source import classifier_learns_from, classifier_note, is_first_note, scored_evaluations
+from core.artifacts.replay import TAG
 from core.artifacts.waiting_time import places
 from core.config.describe import objective_label, row_labels
 from core.events import Evaluation
@@ -168,7 +169,10 @@ def _filtered(runs: list[RunSummary]) -> list[RunSummary]:
     if not tags:
         return runs
     chosen, tied = bound_several(Runs.TAGS, tags)
-    st.pills(_("Filter by tag"), tags, selection_mode="multi", **tied.by_default)
+    known = {TAG: _("replay (bundled or imported)")}
+    st.pills(
+        _("Filter by tag"), tags, selection_mode="multi", format_func=lambda tag: known.get(tag, tag), **tied.by_default
+    )
     return [run for run in runs if set(chosen) <= {*run.tags}]
 
 

@@ -161,7 +161,7 @@ def draw_files(engine: Engine, run: RunSummary) -> None:
         _(words, size=size_text(part))
         for words, part in (
             (N_("weights {size}") if run.status == Status.FINISHED else N_("checkpoint {size}"), size.weights),
-            (N_("weights kept from earlier steps {size}"), size.snapshots),
+            (N_("weights saved at earlier steps {size}"), size.snapshots),
             (N_("frames {size}"), size.frames),
             (N_("other files {size}"), size.others),
         )

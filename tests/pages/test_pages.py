@@ -871,7 +871,7 @@ def test_a_run_that_lost_its_weights_says_so_everywhere(
 def test_a_run_is_told_to_keep_its_weights(opened: Pages, folder: Path, draft: Draft) -> None:
     store, run_id = finished(folder, draft())
     app = opened("fine_tune", run=run_id)
-    assert "On disk: 3.5 MB (weights 2.0 MB, weights kept from earlier steps 1.0 MB, other files 0.5 MB)" in words(app)
+    assert "On disk: 3.5 MB (weights 2.0 MB, weights saved at earlier steps 1.0 MB, other files 0.5 MB)" in words(app)
     (toggle,) = [
         toggle for toggle in app.toggle if toggle.label == "Protect this run's weights from automatic deletion"
     ]
