@@ -24,11 +24,11 @@ ARGUMENTS = (
     # Pages draw on 2-D canvases. Emulating a graphics card on the processor only slows them down.
     "--disable-gpu",
     "--disable-software-rasterizer",
-    # A page is too short-lived for optimised code to pay off.
-    "--js-flags=--no-maglev --no-turbofan",
     # Containers have a small /dev/shm.
     "--disable-dev-shm-usage",
 )
+# For tests, whose pages are too short-lived for optimised code to pay off. Benchmarks measure optimised code.
+UNOPTIMISED = "--js-flags=--no-maglev --no-turbofan"
 PACKAGE = "chromium-headless-shell"
 INSTALL_TIMEOUT_S = 540
 

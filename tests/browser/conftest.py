@@ -22,7 +22,7 @@ from core.workers import LocalEngine
 from core.workers.job_kinds import queues
 from core.workers.jobs import Jobs
 from tests.browser.apps.serving import ROOT, free_port, start, wait_for_answer
-from tests.browser.chromium import ARGUMENTS, install_chromium
+from tests.browser.chromium import ARGUMENTS, UNOPTIMISED, install_chromium
 from tests.browser.hostile import hostile_draft
 from tests.browser.prepared import finished_runs
 from tests.browser.seen import WIDE
@@ -165,7 +165,7 @@ def hostile_run(session_server: Server, tiny_encoder: Path, tmp_path_factory: py
 def browser() -> Iterator[Browser]:
     path = install_chromium()
     with sync_playwright() as playwright:
-        made = playwright.chromium.launch(executable_path=path, args=list(ARGUMENTS))
+        made = playwright.chromium.launch(executable_path=path, args=[*ARGUMENTS, UNOPTIMISED])
         yield made
         made.close()
 
