@@ -60,7 +60,7 @@ ALLOWED = {
     ),
     "lessons": "artifacts config errors experiments lab losses.forces quantities representation store",
     "exports": (
-        "artifacts config encoders errors events figures losses models parameters quantities registry "
+        "advice artifacts config encoders errors events figures losses models parameters quantities registry "
         "representation store tasks training views workers.run_rows"
     ),
     "cli": "advice artifacts atomic config errors events experiments exports quantities settings store tasks workers",
