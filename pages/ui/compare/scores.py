@@ -125,13 +125,7 @@ def overview(store: Store, runs: Sequence[Compared]) -> bool:
         names = [one.name for one in runs]
         settings = [{SETTING: _(one.label)} | dict(zip(names, one.values, strict=True)) for one in different]
         _table(pd.DataFrame(settings), pinned=SETTING)
-        st.caption(
-            _(
-                "All other settings are the same or follow from these. If only some runs use a loss or view, the "
-                "table lists only those of its settings that differ from the default; “–” means that the run "
-                "does not use it."
-            )
-        )
+        st.caption(_("All other settings are the same or follow from these. “–” marks runs without that loss or view."))
     else:
         st.caption(_("None: these runs have the same settings and the same seed."))
     st.header(_("Scores"))
