@@ -188,11 +188,11 @@ def _attended(now: RunNow, frames: Frames, on_map: MapState) -> str:
     # Translators: {words} are the words of a text with the most attention, with their shares.
     if now.run.config.encoder.pooling == "mean":
         return _(
-            "In “{text}”, [CLS] attends most to {words}. This classifier does not use [CLS].",
+            "Example: in “{text}”, [CLS] attends most to {words}. This classifier does not use [CLS].",
             words=listed,
             text=cut,
         )
-    return _("In “{text}”, [CLS] attends most to {words}.", words=listed, text=cut)
+    return _("Example: in “{text}”, [CLS] attends most to {words}.", words=listed, text=cut)
 
 
 def draw_verdict(now: RunNow) -> None:
