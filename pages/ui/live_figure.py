@@ -8,31 +8,21 @@ file.
 from __future__ import annotations
 
 import json
-import shutil
 from importlib.metadata import distribution
 from pathlib import Path
 
 import streamlit as st
 
-from core.atomic import atomic_write
 from core.figures.map_script import WORDS
 from core.figures.template import Figure
 from core.messages import script_messages
-from pages.ui.parts import UI, component
-
-ROOT = Path(__file__).resolve().parents[2]
+from pages.ui.parts import UI, component, static_url
 
 
 @st.cache_resource(show_spinner=False)
 def plotly_url() -> str:
-    """Return the URL of plotly.min.js; copy the file to static/ if it is missing or differs in size."""
-    source = plotly_script()
-    target = ROOT / "static" / source.name
-    if not target.exists() or target.stat().st_size != source.stat().st_size:
-        with atomic_write(target) as partial:
-            shutil.copyfile(source, partial)
-    base = str(st.get_option("server.baseUrlPath") or "").strip("/")
-    return f"{'/' + base if base else ''}/app/static/{source.name}?v={distribution('plotly').version}"
+    """Return the URL of plotly.min.js."""
+    return static_url("plotly.min.js", plotly_script().read_bytes())
 
 
 def plotly_script() -> Path:

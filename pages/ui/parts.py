@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from core.atomic import atomic_write
 from core.config import FILE_TASK, TaskConfig
 from core.errors import PlaygroundError
 from core.events import Probe
@@ -151,15 +153,33 @@ def probe_label(probe: Probe) -> str:
 
 APP_NAME = "SCL Playground"
 UI = Path(__file__).parent
+STATIC = UI.parents[1] / "static"
+# Streamlit sends the script of a component with every change of its data. A longer script than this is a static file,
+# which browsers keep.
+INLINE_CHARS = 4_000
+
+
+def static_url(name: str, content: bytes) -> str:
+    """Write a file to static/, unless it is there, and return its URL, which differs for other content."""
+    path = STATIC / name
+    if not path.exists() or path.read_bytes() != content:
+        with atomic_write(path) as partial:
+            partial.write_bytes(content)
+    base = str(st.get_option("server.baseUrlPath") or "").strip("/")
+    return f"{'/' + base if base else ''}/app/static/{name}?v={hashlib.sha256(content).hexdigest()[:12]}"
 
 
 def component(name: str, html: str, js: Sequence[str | Path], css: Sequence[str | Path] = ()) -> Callable[..., Any]:
     """Register a component that is part of the page's document. Args: js, css: texts and files, which are joined."""
-    scripts, styles = (
+    script, styles = (
         "\n".join(one if isinstance(one, str) else one.read_text(encoding="utf-8") for one in parts)
         for parts in (js, css)
     )
-    return st.components.v2.component(name, html=html, css=styles or None, js=scripts, isolate_styles=False)
+    if len(script) > INLINE_CHARS:
+        with suppress(OSError):  # a folder that is not writable: the script stays in the messages
+            url = static_url(f"{name}.js", script.encode())
+            script = (UI / "loader.js").read_text(encoding="utf-8").replace("ADDRESS", url)
+    return st.components.v2.component(name, html=html, css=styles or None, js=script, isolate_styles=False)
 
 
 _scroll = component("scroll", "<div></div>", [UI / "scroll.js"])

@@ -1,11 +1,16 @@
-"""Names of a run's objective on pages."""
+"""Names of a run's objective, and components, on pages."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
+
+import pytest
+import streamlit as st
 
 from core.config import parse_config
 from core.config.describe import objective_label
+from pages.ui import parts
 from tests.cases import each
 
 MIX = {"terms": [{"loss": "supcon", "weight": 0.9, "temperature": 0.3}, {"loss": "cross_entropy", "weight": 0.1}]}
@@ -46,3 +51,21 @@ def test_a_knob_without_a_sign_of_its_own_is_named_once_it_was_turned() -> None:
     turns = [{"step": 5, "name": "cross_entropy.label_smoothing", "value": 0.2}]
     assert objective_label(parse_config({"phases": phases})) == "CE"
     assert objective_label(parse_config({"phases": phases, "knob_turns": turns})) == "CE, Label smoothing ε 0.1 → 0.2"
+
+
+def test_a_long_script_is_a_file_and_is_sent_only_if_the_file_cannot_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: list[str] = []
+    monkeypatch.setattr(st.components.v2, "component", lambda name, **given: sent.append(given["js"]))
+    long = "// " + parts.INLINE_CHARS * "x"
+    for folder, script in ((tmp_path, "// short"), (tmp_path, long), (tmp_path, long + "y"), (tmp_path / "no", long)):
+        monkeypatch.setattr(parts, "STATIC", folder)
+        parts.component("drawing", "", [script])
+    short, first, changed, inline = sent
+    assert (short, inline) == ("// short", long)
+    assert "/app/static/drawing.js?v=" in first
+    assert first != changed
+    assert [(file.name, file.read_text(encoding="utf-8")) for file in tmp_path.iterdir()] == [
+        ("drawing.js", long + "y")
+    ]
