@@ -31,6 +31,7 @@ from core.training.optimisers import (
 from core.training.outputs import projection_head
 from core.training.passes import Batch, Machine, Passes
 from core.training.queue import MomentumQueue
+from core.training.row_gradients import RowGradients
 from core.training.trainable import (
     apply_trainable,
     plain_name,
@@ -72,6 +73,8 @@ class Phase:
         # Number of lowest blocks that are frozen. In evaluation mode their output for a text never changes.
         self.frozen = self.config.trainable.frozen(len(encoder.blocks))
         self.parameters = [p for p in encoder.parameters() if p.requires_grad]
+        # Gradients that are summed over processes reach rows that no text here has.
+        self.row_gradients = RowGradients(encoder.modules() if ranks is None else ())
         self.optimiser = make_optimiser(
             parameter_groups(encoder, self.config.optimiser), self.config.optimiser, machine.device
         )

@@ -60,6 +60,7 @@ def compute_step(phase: Phase, step: int) -> StepGradients:
             cache.backward(shared)
     if shared is not None:
         measured |= shared.measures()
+    phase.row_gradients.gather()
     norm = nn.utils.get_total_norm([p.grad for p in phase.parameters if p.grad is not None])
     tensors = {LOSS: value.total, GRADIENT_NORM: norm}
     tensors |= {OfTerm.LOSS.of(name): part for name, part in value.parts.items()} | measured
