@@ -104,10 +104,10 @@ def before_and_after_html(
         for title, weights, of_row in zip(titles, (before, after), signs, strict=True)
     ]
     summary = [
-        _("Top {k}", k=k),
-        _("{sign} new: {words}", sign=ENTERED, words=_listed(text, exchange.entered)),
-        _("{sign} gone: {words}", sign=LEFT, words=_listed(text, exchange.left)),
-        _("stayed: {words}", words=_listed(text, exchange.stayed)),
+        _("Changes in the top {k}", k=k),
+        _("new ({sign}): {words}", sign=ENTERED, words=_listed(text, exchange.entered)),
+        _("gone ({sign}): {words}", sign=LEFT, words=_listed(text, exchange.left)),
+        _("in both: {words}", words=_listed(text, exchange.stayed)),
     ]
     remark = top_words(after, k, skip).remark
     return "".join(drawn) + _note(" · ".join(summary)) + (_note(remark) if remark else "")

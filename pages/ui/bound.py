@@ -276,7 +276,7 @@ def _as_number(text: str | None, like: Number) -> Number | None:
 def run_labels(runs: Sequence[RunSummary]) -> dict[str, str]:
     """Return the labels of runs in lists, by id."""
     return {
-        run.id: f"{title} · {task_label(run.config)} · {objective_label(run.effective)}"
+        run.id: " · ".join(dict.fromkeys([title, task_label(run.config), objective_label(run.effective)]))
         for run, title in zip(runs, run_titles(runs), strict=True)
     }
 

@@ -237,7 +237,7 @@ def test_words_that_enter_and_leave_are_those_of_a_slow_loop(opened: Opener, mad
     html, surfaces = drawn(app), TEXTS[0].split(" ")
     assert html.count("entered the top k") == len(new - old)
     assert html.count("left the top k") == len(old - new)
-    listed = [html.split(f"{sign}: ")[1].split(" · ")[0] for sign in ("+ new", "− gone")]
+    listed = [html.split(f"{sign}: ")[1].split(" · ")[0] for sign in ("new (+)", "gone (−)")]
     for places, said in zip((new - old, old - new), listed, strict=True):
         assert all(surfaces[place] in said for place in places)
     special = [1 - sum(slow_shares(0, step)) for step in (0, 4)]

@@ -329,7 +329,7 @@ def _legend(found: Scores, runs: Sequence[Compared]) -> str:
     if found.measured:
         words.append(
             _(
-                "Representation measures are computed on the validation texts of the map, at step {steps}.",
+                "Representation measures are computed on the validation texts that the map shows, at step {steps}.",
                 steps=join_list(f"{step:,}" for step in sorted(found.measured)),
             )
         )

@@ -246,8 +246,8 @@ def _way_on(at: LessonPosition) -> None:
         if still:
             st.caption(
                 ngettext(
-                    "{count} question of this lesson is left to answer.",
-                    "{count} questions of this lesson are left to answer.",
+                    "{count} question of this lesson is unanswered, in this part or an earlier one.",
+                    "{count} questions of this lesson are unanswered, in this part or earlier ones.",
                     still,
                 )
             )

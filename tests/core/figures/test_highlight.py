@@ -287,9 +287,9 @@ def test_words_that_came_and_went_have_a_sign_and_say_so_and_both_rows_share_one
     for block, of_block in zip(reader.blocks, weights, strict=True):
         shades = [span.attributes["style"].split(";")[0] for span in block.spans]
         assert shades == [f"background:{background(weight, 0.8)}" for weight in of_block]
-    assert reader.notes == ["Top 2 · + new: film · − gone: good · stayed: bad"]
+    assert reader.notes == ["Changes in the top 2 · new (+): film · gone (−): good · in both: bad"]
     same = Reader(before_and_after(text, weights[0], weights[0], 1))
-    assert same.notes == ["Top 1 · + new: none · − gone: none · stayed: good"]
+    assert same.notes == ["Changes in the top 1 · new (+): none · gone (−): none · in both: good"]
 
 
 def test_screen_readers_hear_the_strongest_words_without_those_that_are_skipped() -> None:
