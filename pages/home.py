@@ -90,14 +90,14 @@ def _replay() -> None:
         ratios = {"ours": f"{ours:.2f}", "theirs": f"{theirs:.2f}"}
         about.append(
             _(
-                "The classes end tighter than with CE alone: spread ratio (within ÷ between classes) {ours} "
-                "against {theirs}. One seed each.",
+                "The classes end tighter than with CE alone: spread ratio (within ÷ between classes; lower is "
+                "tighter) {ours} against {theirs}. One seed each.",
                 **ratios,
             )
             if ours < theirs
             else _(
-                "The classes end no tighter than with CE alone: spread ratio (within ÷ between classes) {ours} "
-                "against {theirs}. One seed each.",
+                "The classes end no tighter than with CE alone: spread ratio (within ÷ between classes; lower is "
+                "tighter) {ours} against {theirs}. One seed each.",
                 **ratios,
             )
         )

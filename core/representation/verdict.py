@@ -155,7 +155,7 @@ def verdict(
             outcome = Outcome.NOT_APART
     said = [_(outcome.value, covered=_covered(contrast))]
     if outcome in (Outcome.LEARNING, Outcome.NEAR_BOUND):
-        said.append(_("The collapse line is the loss if all vectors were equal."))
+        said.insert(0, _("If all vectors were equal, the loss would be at its collapse line."))
         if contrast.steps > 1:
             said.append(_("The loss is averaged over the last {steps} steps.", steps=contrast.steps))
     if not contrast.shown and outcome != Outcome.OFF:

@@ -391,7 +391,7 @@ class TestView:
         text = words(app).replace("\\", "")
         assert "p 0.031 over seeds (Holm)" in text
         # Under seed 0, 14 and 10 of 20 are right, with 10 in common: two splits of 4 are as uneven as 4 to 0.
-        assert "Significance over test examples" in text
+        assert "significant on the test texts" in text
         assert "“λ 0.9” is right on 70.0% of 20 texts, “λ 0.1” on 50.0%." in text
         assert f"p = {2 / 2**4:.3g}" in text
 
@@ -506,7 +506,7 @@ def test_runs_of_one_seed_are_tested_over_examples_alone(opened: Pages, begun: A
     app = opened("compare", runs=runs, show="scores")
     assert all("Verdict" not in frame.value for frame in app.dataframe)
     text = words(app).replace("\\", "")
-    assert "Significance over test examples, one pair of runs" in text
+    assert "Is the difference between two runs significant on the test texts?" in text
     assert "seed 0” is right on 50.0% of 20 texts" in text
     assert "This says nothing about other seeds." in text
     assert "Significance over seeds" not in text

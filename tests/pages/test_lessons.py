@@ -169,15 +169,15 @@ def test_before_the_next_lesson_stands_what_is_open(folder: Path) -> None:
     keys = list(checks_of(lesson))
     last = f"margin.{len(lesson.parts)}"
     said = [
-        [one.value for one in of_margin({}, at=last, shown=keys[:shown]).caption if "unanswered" in one.value]
+        [one.value for one in of_margin({}, at=last, shown=keys[:shown]).caption if "Unanswered" in one.value]
         for shown in range(3)
     ]
     assert said == [
-        ["2 questions of this lesson are unanswered, in this part or earlier ones."],
-        ["1 question of this lesson is unanswered, in this part or an earlier one."],
+        ["Unanswered in the whole lesson: 2 questions."],
+        ["Unanswered in the whole lesson: 1 question."],
         [],
     ]
-    assert not [one for one in of_margin({}, at="margin.1").caption if "unanswered" in one.value]
+    assert not [one for one in of_margin({}, at="margin.1").caption if "Unanswered" in one.value]
 
 
 def test_a_part_is_drawn_beside_its_page_alone(opened: Pages) -> None:

@@ -10,7 +10,7 @@ from core.experiments.protocols.entry import Protocol, Published, objectives, se
 from core.messages import N_
 from core.parameters import RELATIVE_LAYERS
 
-NOTES = N_("the project's unpublished notes")
+NOTES = N_("the unpublished notes on which this app is based")
 IMDB = N_("Test accuracy of DeBERTa-v3-base on IMDb, one run per row")
 CE = Level(label="CE", settings={"preset": "ce"})
 CE_TWICE = Level(
@@ -85,7 +85,7 @@ ENTRIES = (
             "One-stage R-Drop runs only the classifier twice; two-stage R-Drop runs the encoder twice as well. "
             "Is the second pass of the encoder worth its cost?"
         ),
-        N_("Liang et al. 2021, arXiv:2106.14448; one stage: the project's unpublished notes"),
+        N_("Liang et al. 2021, arXiv:2106.14448; one stage: the unpublished notes on which this app is based"),
         lambda _: (objectives("ce", "ce-scl", "rdrop-one-stage", "rdrop-two-stage"),),
         settings={"task.id": "film_reviews", "steps": 90},
         baseline={"Objective": "CE"},
@@ -302,7 +302,10 @@ ENTRIES = (
             "DSCL weights the views of the same text by α and other texts of its class by 1 − α. Does that help "
             "the rare class when classes are imbalanced?"
         ),
-        N_("Xuan & Zhang, AAAI 2024, arXiv:2403.06151, as discussed in the project's unpublished notes"),
+        N_(
+            "Xuan & Zhang, AAAI 2024, arXiv:2403.06151, as discussed in the unpublished notes on which this app "
+            "is based"
+        ),
         lambda _: (
             setting_axis("task.imbalance", 1, 10, 50),
             Axis(

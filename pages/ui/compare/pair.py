@@ -27,7 +27,7 @@ PREDICTS = (N_("A predicts"), N_("B predicts"))
 COUNT_WIDTH = 150
 # Names of the tests over examples; the other test is over seeds.
 OVER_EXAMPLES = {
-    TEST: N_("Significance over test examples, one pair of runs"),
+    TEST: N_("Is the difference between two runs significant on the test texts?"),
     VALIDATION: N_("Significance over validation examples, one pair of runs"),
 }
 

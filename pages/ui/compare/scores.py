@@ -125,12 +125,7 @@ def overview(store: Store, runs: Sequence[Compared]) -> bool:
         names = [one.name for one in runs]
         settings = [{SETTING: _(one.label)} | dict(zip(names, one.values, strict=True)) for one in different]
         _table(pd.DataFrame(settings), pinned=SETTING)
-        st.caption(
-            _(
-                "All other settings are the same or follow from these. “–” means that the run does not use "
-                "this loss or view."
-            )
-        )
+        st.caption(_("All other settings are the same or follow from these. “–”: not used by this run."))
     else:
         st.caption(_("None: these runs have the same settings and the same seed."))
     st.header(_("Scores"))

@@ -246,8 +246,8 @@ def _way_on(at: LessonPosition) -> None:
         if still:
             st.caption(
                 ngettext(
-                    "{count} question of this lesson is unanswered, in this part or an earlier one.",
-                    "{count} questions of this lesson are unanswered, in this part or earlier ones.",
+                    "Unanswered in the whole lesson: {count} question.",
+                    "Unanswered in the whole lesson: {count} questions.",
                     still,
                 )
             )
