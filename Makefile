@@ -73,7 +73,7 @@ lock: $(VENV)/.ready-dev
 	$(BIN)/$(LOCK) --upgrade requirements-dev.txt --constraints requirements.lock --output-file requirements-dev.lock
 
 clean:
-	rm -rf $(VENV)
+	rm -rf $(VENV) static/*.js
 
 $(VENV)/.ready: requirements.txt requirements.lock requirements-encoder.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or later is needed.")'

@@ -15,8 +15,8 @@ class RowGradients:
     """Keeps one dense gradient for each large table, and writes only the rows that a batch reaches.
 
     Torch's own dense gradient is a new tensor of zeros at every step, 47 MB for the bundled encoder, whose pages the
-    system zeroes first. On two virtual cores this took 8 % of a step in float32. The values are the same, row by row in
-    the same order.
+    system zeroes first. On two virtual cores this took 8 % of a step in float32. The values are the same; if a step
+    looks a table up more than once, up to rounding.
     """
 
     def __init__(self, modules: Iterable[nn.Module]) -> None:

@@ -160,13 +160,16 @@ INLINE_CHARS = 4_000
 
 
 def static_url(name: str, content: bytes) -> str:
-    """Write a file to static/, unless it is there, and return its URL, which differs for other content."""
-    path = STATIC / name
-    if not path.exists() or path.read_bytes() != content:
+    """Write a file to static/, unless it is there, and return its URL.
+
+    Its name contains a hash of its content, so that a server with older code keeps its own file.
+    """
+    path = STATIC / f"{Path(name).stem}.{hashlib.sha256(content).hexdigest()[:12]}{Path(name).suffix}"
+    if not path.exists():
         with atomic_write(path) as partial:
             partial.write_bytes(content)
     base = str(st.get_option("server.baseUrlPath") or "").strip("/")
-    return f"{'/' + base if base else ''}/app/static/{name}?v={hashlib.sha256(content).hexdigest()[:12]}"
+    return f"{'/' + base if base else ''}/app/static/{path.name}"
 
 
 def component(name: str, html: str, js: Sequence[str | Path], css: Sequence[str | Path] = ()) -> Callable[..., Any]:
@@ -175,7 +178,7 @@ def component(name: str, html: str, js: Sequence[str | Path], css: Sequence[str 
         "\n".join(one if isinstance(one, str) else one.read_text(encoding="utf-8") for one in parts)
         for parts in (js, css)
     )
-    if len(script) > INLINE_CHARS:
+    if len(script) > INLINE_CHARS and st.get_option("server.enableStaticServing"):
         with suppress(OSError):  # a folder that is not writable: the script stays in the messages
             url = static_url(f"{name}.js", script.encode())
             script = (UI / "loader.js").read_text(encoding="utf-8").replace("ADDRESS", url)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -53,19 +54,23 @@ def test_a_knob_without_a_sign_of_its_own_is_named_once_it_was_turned() -> None:
     assert objective_label(parse_config({"phases": phases, "knob_turns": turns})) == "CE, Label smoothing ε 0.1 → 0.2"
 
 
-def test_a_long_script_is_a_file_and_is_sent_only_if_the_file_cannot_be_written(
+def test_a_long_script_is_a_file_and_is_sent_only_if_the_file_cannot_be_served(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sent: list[str] = []
     monkeypatch.setattr(st.components.v2, "component", lambda name, **given: sent.append(given["js"]))
     long = "// " + parts.INLINE_CHARS * "x"
-    for folder, script in ((tmp_path, "// short"), (tmp_path, long), (tmp_path, long + "y"), (tmp_path / "no", long)):
+
+    def register(script: str, folder: Path = tmp_path, *, serving: bool = True) -> str:
         monkeypatch.setattr(parts, "STATIC", folder)
+        monkeypatch.setattr(st, "get_option", {"server.enableStaticServing": serving, "server.baseUrlPath": "lab"}.get)
         parts.component("drawing", "", [script])
-    short, first, changed, inline = sent
-    assert (short, inline) == ("// short", long)
-    assert "/app/static/drawing.js?v=" in first
-    assert first != changed
-    assert [(file.name, file.read_text(encoding="utf-8")) for file in tmp_path.iterdir()] == [
-        ("drawing.js", long + "y")
-    ]
+        return sent[-1]
+
+    assert register("// short") == "// short"
+    for script in (long, long + "y"):
+        loader = register(script)
+        (name,) = re.findall(r'"/lab/app/static/(drawing\..+\.js)"', loader)
+        assert (tmp_path / name).read_text(encoding="utf-8") == script
+    assert len(list(tmp_path.iterdir())) == 2  # a server with older code keeps its file
+    assert register(long, tmp_path / "absent") == register(long, serving=False) == long
