@@ -474,3 +474,14 @@ def test_bundles_that_the_map_no_longer_uses_are_freed(page: Page, address: str)
     expect(page.get_by_text("Confidence").last).to_be_visible()
     page.wait_for_function("document.querySelector('.map-view').map.panels[0].colours.kind === 'values'")
     page.wait_for_function("window.mapBundles.ready.size === 3")
+
+
+def test_a_script_that_fails_to_load_is_named_and_loaded_with_the_next_change(page: Page, address: str) -> None:
+    failures = iter([True])
+    page.route("**/map_view.*.js*", lambda route: route.abort() if next(failures, False) else route.continue_())
+    page.goto(f"{address}/?{FRAMES}")
+    alert = page.get_by_role("alert").filter(has_text="map_view")
+    alert.wait_for()
+    page.get_by_text("confidence", exact=True).click()
+    drawn(page)
+    expect(alert).to_have_count(0)
