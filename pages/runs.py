@@ -169,7 +169,7 @@ def _filtered(runs: list[RunSummary]) -> list[RunSummary]:
     if not tags:
         return runs
     chosen, tied = bound_several(Runs.TAGS, tags)
-    known = {TAG: _("replay (bundled or imported)")}
+    known = {TAG: _("Tag “replay”: bundled or imported runs")}
     st.pills(
         _("Filter by tag"), tags, selection_mode="multi", format_func=lambda tag: known.get(tag, tag), **tied.by_default
     )

@@ -23,11 +23,11 @@ Scorer = Literal["classifier", "linear probe", "Spearman"]
 # Keys: whether the score is below (-1), level with (0) or above (1) that of a linear probe of the untrained encoder,
 # and whether it comes from a linear probe itself.
 COMPARED = {
-    (0, False): N_("{score} on validation, level with the {start} of a linear probe of the untrained encoder"),
+    (0, False): N_("{score} on validation, level with the {start} of a linear probe of the encoder before training"),
     (0, True): N_("{score} on validation, level with the {start} of the linear probe at step 0"),
-    (1, False): N_("{score} on validation, above the {start} of a linear probe of the untrained encoder"),
+    (1, False): N_("{score} on validation, above the {start} of a linear probe of the encoder before training"),
     (1, True): N_("{score} on validation, above the {start} of the linear probe at step 0"),
-    (-1, False): N_("{score} on validation, below the {start} of a linear probe of the untrained encoder"),
+    (-1, False): N_("{score} on validation, below the {start} of a linear probe of the encoder before training"),
     (-1, True): N_("{score} on validation, below the {start} of the linear probe at step 0"),
 }
 

@@ -429,7 +429,7 @@ def term_words(term: TermConfig) -> str:
     if not term.original:
         words.append(_("without the unchanged text"))
     if not term.parameters.get("normalize", True):
-        words.append(_("its vectors are not normalised"))
+        words.append(_("the vectors that it compares are not normalised"))
     if term.parameters.get("label_filter"):
         words.append(_("without candidates of the anchor's label"))
     if term.views:

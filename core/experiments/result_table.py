@@ -38,7 +38,7 @@ SHARES = frozenset({"accuracy", "macro_f1", *OF_GROUPS, *(name for name, entry i
 LEAST_P = 0.001
 # Names of scores, such as "Test accuracy".
 OF_SPLIT = {TEST: N_("Test {measure}"), VALIDATION: N_("Validation {measure}")}
-BASELINES = (N_("linear probe of the untrained encoder {score}"), N_("majority class {score}"))
+BASELINES = (N_("linear probe of the encoder before training {score}"), N_("majority class {score}"))
 # A sentence gives the number of cells beyond this limit instead of naming them.
 MOST_NAMED = 6
 # A bootstrap over fewer seeds is unreliable.
@@ -91,7 +91,7 @@ def table_rows(results: Results) -> tuple[list[str], list[list[str]]]:
     names = [axis_title(axis, results.design.base) for axis in results.design.axes] or [_("Runs")]
     header = [*names, _("Seeds"), score_name(results)]
     # Translators: a column: the score of the linear probe of the untrained encoder.
-    probe = _("Untrained encoder") if results.measure.name == SPEARMAN else _("Probe before training")
+    probe = _("Encoder before training") if results.measure.name == SPEARMAN else _("Probe before training")
     to_beat = {"probe": probe, "majority": _("Majority class")}
     known = [name for name in to_beat if any(getattr(cell.reference, name) is not None for cell in results.cells)]
     # The verdict comes first, because a narrow page does not show all columns.
@@ -149,20 +149,20 @@ def findings(results: Results) -> Iterator[str]:
         for values in ([one.probe for one in references], [one.majority for one in references])
     )
     if probe and results.measure.name == SPEARMAN:
-        yield _("{score} of the untrained encoder: {value}.", score=score_name(results), value=probe)
+        yield _("{score} of the encoder before training: {value}.", score=score_name(results), value=probe)
     elif probe:
         said = {"score": score_name(results), "value": probe}
         yield (
-            _("{score} of the linear probe of the untrained encoder, mean over seeds: {value}.", **said)
+            _("{score} of the linear probe of the encoder before training, mean over seeds: {value}.", **said)
             if over_seeds
-            else _("{score} of the linear probe of the untrained encoder: {value}.", **said)
+            else _("{score} of the linear probe of the encoder before training: {value}.", **said)
         )
     if majority:
         yield _("{score} of the majority class: {value}.", score=score_name(results), value=majority)
     worse = [cell for cell in results.cells if results.is_worse_than_probe(cell)]
     if worse and results.measure.name == SPEARMAN:
         yield _(
-            "Cells whose mean is below the untrained encoder: {cells}.",
+            "Cells whose mean is below the encoder before training: {cells}.",
             cells=join_list(cell.title for cell in worse),
         )
     elif worse:
@@ -216,7 +216,7 @@ def _tuned_text(results: Results, tuned: Tuned) -> str:
 
 def reference_text(results: Results, cell: CellResult) -> str:
     """Return a sentence on the reference scores of one cell; empty if they are unknown."""
-    first = N_("untrained encoder {score}") if results.measure.name == SPEARMAN else BASELINES[0]
+    first = N_("encoder before training {score}") if results.measure.name == SPEARMAN else BASELINES[0]
     known = zip((first, BASELINES[1]), cell.reference, strict=True)
     told = [_(name, score=score_text(results, value)) for name, value in known if value is not None]
     if not told:
@@ -231,10 +231,10 @@ def strokes_text(results: Results) -> str:
     if all(cell.reference.probe is None for cell in results.cells):
         return ""
     if results.measure.name == SPEARMAN:
-        return _("Long grey dashes: untrained encoder.")
+        return _("Long grey dashes: encoder before training.")
     return _(
-        "Long grey dashes: linear probe of the untrained encoder. Dashes and dots: majority class, if within the "
-        "range of scores."
+        "Long grey dashes: linear probe of the encoder before training. Dashes and dots: majority class, if "
+        "within the range of scores."
     )
 
 
@@ -392,8 +392,9 @@ def notes(results: Results) -> Iterator[str]:
     by_rank = results.measure.name == SPEARMAN  # computed from cosines, without a probe
     if any(cell.reference.probe is not None for cell in results.cells) and not by_rank:
         yield _(
-            "The probe before training is a logistic regression (C = 1) on the untrained encoder’s vectors "
-            "of the run's training rows. The majority class is the most frequent class of the training rows."
+            "The probe before training is a logistic regression (C = 1) on the vectors of the run's training "
+            "rows, from the encoder before training. The majority class is the most frequent class of the "
+            "training rows."
         )
     if results.measure.name == "peak_memory":
         yield _(PEAK_MEMORY)

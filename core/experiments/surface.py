@@ -286,15 +286,15 @@ def main_sentences(design: Design, found: Sequence[Effect], probe: Sequence[Effe
         return
     better = [one for one in probe if one.low > 0]
     if len(better) == len(probe):
-        yield Message("Every setting beats the linear probe of the untrained encoder.")
+        yield Message("Every setting beats the linear probe of the encoder before training.")
     elif not better:
-        yield Message("No setting is shown to beat the linear probe of the untrained encoder.")
+        yield Message("No setting is shown to beat the linear probe of the encoder before training.")
     else:
         names = tuple(
             f"{axis_title(design.axes[one.axis], design.base)} {design.axes[one.axis].levels[one.level].title}"
             for one in better
         )
-        yield Message("Only these beat the linear probe of the untrained encoder: {levels}.", levels=names)
+        yield Message("Only these beat the linear probe of the encoder before training: {levels}.", levels=names)
 
 
 @dataclass(frozen=True, slots=True)

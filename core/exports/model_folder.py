@@ -191,13 +191,13 @@ def model_card(store: Store, run: RunRecord, encoder: Encoder) -> str:
 
 
 def _rows(evaluations: dict[str, Evaluation]) -> list[str]:
-    names = {TEST: "Test", VALIDATION: "Validation", BASELINE_TEST: "Test, linear probe of the untrained encoder"}
+    names = {TEST: "Test", VALIDATION: "Validation", BASELINE_TEST: "Test, linear probe of the encoder before training"}
     rows = []
     for split, name in names.items():
         if split in evaluations:
             values = evaluations[split].values
             if (spearman := evaluations[split].spearman) is not None:
-                score = name.replace("linear probe of the untrained", "untrained")
+                score = name.replace("linear probe of the encoder", "encoder")
                 rows.append(f"| {score}, Spearman's ρ | {signed(spearman, 3)} | – | – |")
                 continue
             low, high = values.get("accuracy_low"), values.get("accuracy_high")

@@ -55,7 +55,7 @@ TEST = "test"
 SPLITS = {
     TEST: N_("Test, scored once at the end"),
     VALIDATION: N_("Validation, at the last frame"),
-    BASELINE_TEST: N_("Test, linear probe of the untrained encoder"),
+    BASELINE_TEST: N_("Test, linear probe of the encoder before training"),
 }
 MAJORITY = {TEST: N_("Test, majority class"), VALIDATION: N_("Validation, majority class")}
 COLOURINGS = {"label": N_("Label"), "prediction": N_("Prediction"), "correct": N_("Correctness")}

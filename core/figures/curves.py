@@ -59,7 +59,7 @@ PANELS = (
     Panel(
         N_("Validation accuracy"),
         0.22,
-        N_("if it is above the probe, fine-tuning improved on the untrained encoder"),
+        N_("if it is above the probe, fine-tuning improved on the encoder before training"),
         {"tickformat": PERCENT_TICKS},
     ),
     Panel(
@@ -267,7 +267,7 @@ def _accuracy_traces(evaluations: Sequence[Evaluation], facts: Mapping[str, floa
         line, marker = {"color": ACCENT, "width": 2, "dash": "solid"}, {"size": 5}
         x, y = [e.step for e in having], [e.spearman for e in having]
         now = curve(x, y, line, axes_of(2), mode="lines+markers", **more, marker=marker)
-        more |= {"name": _("untrained encoder"), "meta": _("untrained")}
+        more |= {"name": _("encoder before training"), "meta": _("untrained")}
         ends = [0, total_steps][: len(start)]
         return [now, curve(ends, start, {"color": QUIET, "width": 1.2}, axes_of(2), **more)]
     of_probe = [e for e in validation if e.probe_rows is not None]
@@ -288,7 +288,7 @@ def _accuracy_traces(evaluations: Sequence[Evaluation], facts: Mapping[str, floa
     baseline = [e for e in evaluations if e.split == "baseline" and (of_classifier or not of_probe)][:1]
     references = [(_("majority class"), facts.get("majority_rate"), "dashdot", _("majority"))]
     references += [
-        (_with_rows(_("linear probe, untrained encoder"), e), e.values["accuracy"], "longdash", _("probe"))
+        (_with_rows(_("linear probe, encoder before training"), e), e.values["accuracy"], "longdash", _("probe"))
         for e in baseline
     ]
     for name, level, dash, end in references:
@@ -336,7 +336,7 @@ def _panels(steps: Sequence[Step], evaluations: Sequence[Evaluation], compared: 
         only, then = _("Validation accuracy: linear probe"), _("Validation accuracy: linear probe, then classifier")
         panels[2] = replace(PANELS[1], title=only if all(validation) else then)
     if any(e.spearman is not None for e in evaluations if e.split == "validation"):
-        hint = N_("if it is above that of the untrained encoder, training helped")
+        hint = N_("if it is above that of the encoder before training, training helped")
         panels[2] = Panel(N_("Spearman's ρ on validation"), PANELS[1].share, hint)
     if _measured(steps[-1:], OfTerm.COLLAPSE_LINE):
         panels[1] = replace(PANELS[0], hint=CONTRASTIVE_HINT)

@@ -21,7 +21,7 @@ TICKS = 5
 # Pages define the theme's accent; reports use the fallback.
 ACCENT = f"var(--st-primary-color, {PLAIN_ACCENT})"
 WORSE = "#d06a1c"
-PROBE, MAJORITY = N_("linear probe of the untrained encoder"), N_("majority class")
+PROBE, MAJORITY = N_("linear probe of the encoder before training"), N_("majority class")
 ABOUT = N_("{score} of {count} cells")
 ABOUT_COMPARED = N_("{score} of {count} cells, and their differences with 95% intervals")
 

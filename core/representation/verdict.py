@@ -155,7 +155,9 @@ def verdict(
             outcome = Outcome.NOT_APART
     said = [_(outcome.value, covered=_covered(contrast))]
     if outcome in (Outcome.LEARNING, Outcome.NEAR_BOUND):
-        said.insert(0, _("If all vectors were equal, the loss would be at its collapse line."))
+        said.insert(
+            0, _("The collapse line is the value that the contrastive loss would have if all vectors were equal.")
+        )
         if contrast.steps > 1:
             said.append(_("The loss is averaged over the last {steps} steps.", steps=contrast.steps))
     if not contrast.shown and outcome != Outcome.OFF:

@@ -211,9 +211,9 @@ def classifier_audit(config: RunConfig, classes: int, *, scored: bool) -> None:
     if classes >= MANY_CLASSES and config.classifier_start == "probe":
         st.info(
             _(
-                "With {classes} classes, expect a score near the linear probe of the untrained encoder: in our "
-                "study of 7 to 99 classes, the defaults ended between {least:.0f} points below it and {most:.0f} "
-                "points above it on test.",
+                "With {classes} classes, expect a score near the linear probe of the encoder before training: in "
+                "our study of 7 to 99 classes, the defaults ended between {least:.0f} points below it and "
+                "{most:.0f} points above it on test.",
                 classes=classes,
                 least=-LEAST_ABOVE_PROBE,
                 most=MOST_ABOVE_PROBE,
@@ -222,8 +222,8 @@ def classifier_audit(config: RunConfig, classes: int, *, scored: bool) -> None:
     elif classes >= MANY_CLASSES and config.classifier_start == "random" and len(config.phases) == 1:
         st.warning(
             _(
-                "With {classes} classes, a randomly initialised classifier ends below the untrained encoder: in "
-                "our study of 80 classes it reached {random} on test, and the linear probe {probe}.",
+                "With {classes} classes, a randomly initialised classifier ends below the encoder before "
+                "training: in our study of 80 classes it reached {random} on test, and the linear probe {probe}.",
                 classes=classes,
                 random=percent(RANDOM_START),
                 probe=percent(PROBE_OF_STUDY),

@@ -224,7 +224,9 @@ def draw_scores(now: RunNow) -> None:
     about_test = (
         _("The test split is scored once, at the end.")
         if test_probed
-        else _("The test split is scored once, at the end, together with the linear probe of the untrained encoder.")
+        else _(
+            "The test split is scored once, at the end, together with the linear probe of the encoder before training."
+        )
     )
     _tile(
         _("Probe now") if probed else _("Validation"),
@@ -254,7 +256,7 @@ def _draw_spearman(
     about = _("Spearman's ρ between the cosines of the validation pairs and their scores, at every frame.")
     _tile(_("Spearman, validation"), _spearman(validation), [about])
     start = next((one for one in now.scores if one.split == VALIDATION and one.step == 0), None)
-    _tile(_("Untrained encoder"), _spearman(start), [_("The same before the first step: the score to beat.")])
+    _tile(_("Encoder before training"), _spearman(start), [_("The same before the first step: the score to beat.")])
     _tile(
         _("Spearman, test"),
         _spearman(test) if test or now.run.status.ended else _("at the end"),
@@ -294,16 +296,19 @@ def _about_reference(evaluation: Evaluation | None, at_start: bool, pooling: str
     """Describe the probe that a score is compared with. Args: at_start: whether it is the probe of step 0."""
     rows = None if evaluation is None or evaluation.probe_rows is None else f"{evaluation.probe_rows:,}"
     if at_start and rows is None:
-        return _("The same probe on the untrained encoder's vectors.")
+        return _("The same probe on the vectors of the encoder before training.")
     if at_start:
-        return _("The same probe on the untrained encoder's vectors, fitted on {rows} training rows.", rows=rows)
+        return _(
+            "The same probe on the vectors of the encoder before training, fitted on {rows} training rows.", rows=rows
+        )
     if rows is None:
         return _(
-            "Logistic regression on the untrained encoder's vectors ({pooling}), scored on validation.", pooling=pooling
+            "Logistic regression on the vectors of the encoder before training ({pooling}), scored on validation.",
+            pooling=pooling,
         )
     return _(
-        "Logistic regression on the untrained encoder's vectors ({pooling}), fitted on {rows} training rows, scored on "
-        "validation.",
+        "Logistic regression on the vectors of the encoder before training ({pooling}), fitted on {rows} "
+        "training rows, scored on validation.",
         pooling=pooling,
         rows=rows,
     )

@@ -134,8 +134,8 @@ def _explain(number: int, objective: ObjectiveConfig) -> None:
         with st.expander(_("Effect of τ on one text"), expanded=True):
             example_softmax(taus[0], key=f"form.softmax.{number}")
             about = _(
-                "An example: softmax over the cosine similarities of one film review to others, from the bundled "
-                "encoder before training."
+                "This chart is an example: it uses the cosine similarities of one film review to others, "
+                "computed by the bundled encoder before training."
             )
             st.caption(about)
     with st.popover(_("Sources and other definitions"), type="tertiary"):

@@ -323,7 +323,7 @@ class TestView:
             text = report_html(experiment, found)
         else:
             text = words(app).replace("\\", "")
-        assert "Test accuracy of the linear probe of the untrained encoder, mean over seeds: 65.0%." in text
+        assert "Test accuracy of the linear probe of the encoder before training, mean over seeds: 65.0%." in text
         assert "Test accuracy of the majority class: 50.0%." in text
         assert "Cells whose mean is below the probe before training: λ 0.1 (55.0 ± 4.5% against 65.0%)." in text
         assert "Means by weight λ: 55.0% for 0.1; 75.0% for 0.9 (over seeds)." in text
@@ -361,7 +361,7 @@ class TestView:
         text = words(app).replace("\\", "")
         assert "no difference can be significant" in text
         assert "worth training" not in text
-        assert "Baselines (mean over seeds): linear probe of the untrained encoder 65.0%," in text
+        assert "Baselines (mean over seeds): linear probe of the encoder before training 65.0%," in text
         assert cells(app)[0][0]["note"] == "baseline · below probe"
 
     def test_a_cell_waits_for_a_baseline_without_a_score(self, opened: Pages, begun: Any) -> None:

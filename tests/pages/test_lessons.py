@@ -169,15 +169,15 @@ def test_before_the_next_lesson_stands_what_is_open(folder: Path) -> None:
     keys = list(checks_of(lesson))
     last = f"margin.{len(lesson.parts)}"
     said = [
-        [one.value for one in of_margin({}, at=last, shown=keys[:shown]).caption if "Unanswered" in one.value]
+        [one.value for one in of_margin({}, at=last, shown=keys[:shown]).caption if "not answered" in one.value]
         for shown in range(3)
     ]
     assert said == [
-        ["Unanswered in the whole lesson: 2 questions."],
-        ["Unanswered in the whole lesson: 1 question."],
+        ["You have not answered 2 questions of this lesson."],
+        ["You have not answered 1 question of this lesson."],
         [],
     ]
-    assert not [one for one in of_margin({}, at="margin.1").caption if "Unanswered" in one.value]
+    assert not [one for one in of_margin({}, at="margin.1").caption if "not answered" in one.value]
 
 
 def test_a_part_is_drawn_beside_its_page_alone(opened: Pages) -> None:

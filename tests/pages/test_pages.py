@@ -371,7 +371,7 @@ def test_many_classes_start_from_the_probe_and_a_random_start_is_warned_of(
     assert [note.value for note in app.info if "With 20 classes" in note.value and expected in note.value]
     widget(app, "form.classifier_start").set_value("random").run()
     [warning] = app.warning
-    assert "With 20 classes, a randomly initialised classifier ends below the untrained encoder" in warning.value
+    assert "With 20 classes, a randomly initialised classifier ends below the encoder before training" in warning.value
     assert "60.9%" in warning.value
     button(app, "Initialise it as a linear probe").click().run()
     assert not app.warning

@@ -60,7 +60,11 @@ def test_a_run_shows_its_rank_correlation_and_that_of_the_untrained_encoder(
     opened: Pages, made: Made, loss: str
 ) -> None:
     app = opened("fine_tune", run=made(loss))
-    assert metrics(app) == {"Spearman, validation": "0.750", "Untrained encoder": "0.500", "Spearman, test": "0.700"}
+    assert metrics(app) == {
+        "Spearman, validation": "0.750",
+        "Encoder before training": "0.500",
+        "Spearman, test": "0.700",
+    }
     assert "untrained: 0.600" in [metric.delta for metric in app.metric]
     said = words(app).replace("\\", "")
     assert "No classifier is trained. The score is Spearman's ρ" in said.replace("’", "'")
@@ -91,7 +95,7 @@ def test_the_command_line_and_the_exports_report_it(made: Made, folder: Path) ->
     assert _sentence(store.run(run_id), result) == "cosent finished at step 8: test Spearman 0.700."
     of_split = {one.split: one for one in store.evaluations(run_id)}
     assert _rows(of_split)[0] == "| Test, Spearman's ρ | 0.700 | – | – |"
-    assert _rows(of_split)[2] == "| Test, untrained encoder, Spearman's ρ | 0.600 | – | – |"
+    assert _rows(of_split)[2] == "| Test, encoder before training, Spearman's ρ | 0.600 | – | – |"
     assert _score(of_split["test"]) == "Spearman 0.700"
 
 

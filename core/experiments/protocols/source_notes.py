@@ -217,9 +217,9 @@ ENTRIES = (
         reference=CE,
         published=(LAYER_VECTORS,),
         differs=N_(
-            "The project's notes evaluate the vectors (linear SVM, 1-NN, clusters), not the classifier. The "
-            "notes number the layers 0 to 11 but do not say whether 0 is the embeddings or the first block. Here "
-            "layers are chosen by relative position, because encoders have 4 to 24 blocks."
+            "These notes evaluate the vectors (linear SVM, 1-NN, clusters), not the classifier. They number the "
+            "layers 0 to 11 but do not say whether 0 is the embeddings or the first block. Here layers are "
+            "chosen by relative position, because encoders have 4 to 24 blocks."
         ),
     ),
     Protocol(

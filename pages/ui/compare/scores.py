@@ -59,8 +59,8 @@ SPLITS: Mapping[str, tuple[str, str, str]] = {
 # The baseline of the runs, so no run is marked as best at it.
 PROBE = Measure("baseline.accuracy", N_("Probe before training"), None)
 PROBE_ABOUT = N_(
-    "Validation accuracy of a logistic regression (C = 1) fitted to the untrained encoder's vectors of the "
-    "training rows, including rows that a short run does not reach."
+    "Validation accuracy of a logistic regression (C = 1) fitted to the vectors of the training rows, from the "
+    "encoder before training, including rows that a short run does not reach."
 )
 PROBE_TEST = Measure("baseline_test.accuracy", N_("Probe before training, test"), None)
 PROBE_COUNT = Measure("baseline.train_rows", N_("Training rows of this probe"), None)

@@ -246,8 +246,8 @@ def _way_on(at: LessonPosition) -> None:
         if still:
             st.caption(
                 ngettext(
-                    "Unanswered in the whole lesson: {count} question.",
-                    "Unanswered in the whole lesson: {count} questions.",
+                    "You have not answered {count} question of this lesson.",
+                    "You have not answered {count} questions of this lesson.",
                     still,
                 )
             )

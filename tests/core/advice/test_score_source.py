@@ -112,7 +112,7 @@ def test_whose_predictions_the_frames_hold() -> None:
 @each(
     ("last", "said"),
     [
-        (0.9, "90.0% on validation, above the 80.0% of a linear probe of the untrained encoder; 95% interval 85.0% to"),
+        (0.9, "90.0% on validation, above the 80.0% of a linear probe of the encoder before training; 95% interval"),
         (0.82, "82.0% on validation, above the 80.0% of a linear probe"),
         (0.8, "80.0% on validation, level with the 80.0% of a linear probe"),
         (0.6, "60.0% on validation, below the 80.0% of a linear probe"),
@@ -122,6 +122,7 @@ def test_a_run_is_compared_with_the_probe_to_beat(last: float, said: str) -> Non
     found = outcome_sentence(mixed(0.9), [score(0, 0.5), score(0, 0.8, "baseline", 400), score(10, last)])
     assert found is not None
     assert found.startswith(said)
+    assert ("; 95% interval 85.0% to" in found) == (last == 0.9)
     assert ("The score’s 95% interval, 77.0% to 87.0%, includes the probe’s 80.0%" in found) == (last == 0.82)
     assert found.endswith("More steps or a higher learning rate may help.") == (last == 0.6)
 

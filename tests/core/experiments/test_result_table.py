@@ -87,11 +87,11 @@ def test_rank_correlations_are_compared_over_seeds_with_the_untrained_encoder_as
     assert header[2] == "Test rank correlation (Spearman's ρ)"
     assert [row[2] for row in rows] == ["0.271 ± 0.022", "0.371 ± 0.022"]
     assert rows[1][3:5] == ["+0.100", "higher"]
-    assert [row[header.index("Untrained encoder")] for row in rows] == ["0.325", "0.325"]
+    assert [row[header.index("Encoder before training")] for row in rows] == ["0.325", "0.325"]
     assert "Intervals are 95% percentile bootstraps over seeds;" in " ".join(notes(found))
     said = " ".join([*findings(found), *notes(found)])
-    assert "Test rank correlation (Spearman's ρ) of the untrained encoder: 0.325." in said
-    assert "Cells whose mean is below the untrained encoder: λ 0.1." in said
+    assert "Test rank correlation (Spearman's ρ) of the encoder before training: 0.325." in said
+    assert "Cells whose mean is below the encoder before training: λ 0.1." in said
     assert "probe" not in said
 
 
@@ -108,7 +108,7 @@ def test_every_table_has_the_probe_and_the_majority_class_of_its_split(
     for row in csv.DictReader(io.StringIO(table_text(found, "csv"))):
         assert (row["linear_probe"], row["majority_rate"]) == ("0.65", "0.5")
     said = " ".join(findings(found))
-    assert "Test accuracy of the linear probe of the untrained encoder, mean over seeds: 65.0%." in said
+    assert "Test accuracy of the linear probe of the encoder before training, mean over seeds: 65.0%." in said
     assert "Test accuracy of the majority class: 50.0%." in said
     assert "Cells whose mean is below the probe before training: λ 0.1 (55.0 ± 5.0% against 65.0%)." in said
     of_nats = " ".join(findings(shown(experiments, "cross_entropy")))

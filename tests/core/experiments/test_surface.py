@@ -298,7 +298,7 @@ class TestFindings:
         against = surface.model_copy(update={"baseline": {surface.axes[0].name: "0.5"}})
         lower = str(next(main_sentences(against, effects(against, rows), [])))
         assert lower.startswith("Temperature τ 0.1: accuracy is 20.0 points lower than with 0.5 (95% interval: ")
-        assert said[2] == "Only these beat the linear probe of the untrained encoder: Temperature τ 0.5."
+        assert said[2] == "Only these beat the linear probe of the encoder before training: Temperature τ 0.5."
 
     def test_one_seed_has_an_interval_over_texts(self, surface: Design, rows: Rows) -> None:
         [first, _second] = effects(surface, {0: rows[0]})

@@ -60,7 +60,7 @@ def test_a_rank_correlation_takes_the_place_of_accuracy() -> None:
     )
     [line] = [trace for trace in figure["data"] if trace.get("name") == "Spearman's ρ"]
     assert (line["x"], line["y"]) == ([0, 5], [0.0, 0.5])
-    [floor] = [trace for trace in figure["data"] if trace.get("name") == "untrained encoder"]
+    [floor] = [trace for trace in figure["data"] if trace.get("name") == "encoder before training"]
     assert floor["y"] == [0.0, 0.0]
     assert titles(figure)[1] == "Spearman's ρ on validation"
     assert not any("probe" in trace.get("name", "") for trace in figure["data"])
@@ -166,7 +166,7 @@ def test_the_interval_is_a_closed_band_around_the_accuracy_on_validation() -> No
 def test_the_reference_lines_are_drawn_when_they_are_known() -> None:
     figure = drawn(evaluations=[made_evaluation(0, "baseline")], facts={"majority_rate": 0.5})
     assert trace_named(figure, "majority class")["y"] == [0.5, 0.5]
-    assert trace_named(figure, "linear probe, untrained encoder")["y"] == [0.8, 0.8]
+    assert trace_named(figure, "linear probe, encoder before training")["y"] == [0.8, 0.8]
     assert trace_named(figure, "majority class")["x"] == [0, 100]
 
 

@@ -65,7 +65,7 @@ def test_what_the_scores_have_to_beat_is_where_it_belongs() -> None:
     root = parsed([IntervalRow("CE", (0.70, 0.74), probe=0.66, majority=0.72), *ROWS[1:]])
     size, zero = scale(root, left=True)
     strokes = {title.text: path for path in root.iter(f"{SVG}path") for title in path.iter(f"{SVG}title")}
-    for name, share in (("linear probe of the untrained encoder", 66.0), ("majority class", 72.0)):
+    for name, share in (("linear probe of the encoder before training", 66.0), ("majority class", 72.0)):
         x = float(str(strokes[name].get("d")).removeprefix("M").split()[0])
         assert x == pytest.approx(zero + size * share, abs=0.2)
     far = parsed([IntervalRow("CE", (0.70, 0.74), majority=0.1)])

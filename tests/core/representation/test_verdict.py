@@ -175,7 +175,7 @@ def test_every_outcome_has_one_short_text() -> None:
 def test_the_sentence_of_a_loss_that_learns() -> None:
     mean = Contrast((math.log(15) + math.log(7)) / 2, math.log(15), math.log(7), 0.5, 2, shown=False, steps=10)
     assert verdict(mean, looked_at(SPREAD), looked_at(SPREAD)).sentence == (
-        "If all vectors were equal, the loss would be at its collapse line. The contrastive loss has fallen 50.0% of "
-        "the way from its collapse line to its lower bound. The loss is averaged over the last 10 steps. The map shows "
-        "the pooled vectors, which are not the ones that the loss compares."
+        "The collapse line is the value that the contrastive loss would have if all vectors were equal. The "
+        "contrastive loss has fallen 50.0% of the way from its collapse line to its lower bound. The loss is averaged "
+        "over the last 10 steps. The map shows the pooled vectors, which are not the ones that the loss compares."
     )
