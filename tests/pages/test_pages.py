@@ -951,7 +951,7 @@ class TestLink:
 def test_home_plays_any_of_the_replays(opened: Pages) -> None:
     app = opened("home")
     ours, theirs = (read_replay(SHIPPED[name].path).separations[-1] for name in ("ce-scl", "ce"))
-    assert f"(within ÷ between classes) {ours:.2f} against {theirs:.2f}." in words(app)
+    assert f"(within ÷ between classes; lower is tighter) {ours:.2f} against {theirs:.2f}." in words(app)
     assert SHIPPED["ce-scl"].about in words(app)
     next(group for group in app.get("button_group") if group.label == "Replay").set_value("collapsed").run()
     assert not app.exception
