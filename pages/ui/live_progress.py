@@ -256,12 +256,12 @@ def _draw_spearman(
     about = _("Spearman's ρ between the cosines of the validation pairs and their scores, at every frame.")
     _tile(_("Spearman, validation"), _spearman(validation), [about])
     start = next((one for one in now.scores if one.split == VALIDATION and one.step == 0), None)
-    _tile(_("Encoder before training"), _spearman(start), [_("The same before the first step: the score to beat.")])
+    _tile(_("Before training"), _spearman(start), [_("The same before the first step: the score to beat.")])
     _tile(
         _("Spearman, test"),
         _spearman(test) if test or now.run.status.ended else _("at the end"),
         [_("The test split is scored once, at the end.")],
-        _("untrained: {score}", score=_spearman(untrained_test)) if test and untrained_test else None,
+        _("before training: {score}", score=_spearman(untrained_test)) if test and untrained_test else None,
     )
 
 

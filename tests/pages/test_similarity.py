@@ -65,7 +65,7 @@ def test_a_run_shows_its_rank_correlation_and_that_of_the_untrained_encoder(
         "Encoder before training": "0.500",
         "Spearman, test": "0.700",
     }
-    assert "untrained: 0.600" in [metric.delta for metric in app.metric]
+    assert "before training: 0.600" in [metric.delta for metric in app.metric]
     said = words(app).replace("\\", "")
     assert "No classifier is trained. The score is Spearman's ρ" in said.replace("’", "'")
     assert "linear probe" not in said
