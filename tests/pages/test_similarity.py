@@ -62,7 +62,7 @@ def test_a_run_shows_its_rank_correlation_and_that_of_the_untrained_encoder(
     app = opened("fine_tune", run=made(loss))
     assert metrics(app) == {
         "Spearman, validation": "0.750",
-        "Encoder before training": "0.500",
+        "Before training": "0.500",
         "Spearman, test": "0.700",
     }
     assert "before training: 0.600" in [metric.delta for metric in app.metric]
