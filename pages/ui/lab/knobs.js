@@ -3,7 +3,7 @@
 // Ticks of a slider, equally spaced in the value or, for `log`, in its logarithm.
 const TICKS = 200;
 const KNOBS = [
-  { name: "weight", label: N_("Weight λ (CE gets 1 − λ)"), low: 0, high: 1, log: false, help: N_("(1 − λ)·CE + λ·loss") },
+  { name: "weight", label: N_("λ (CE gets 1 − λ)"), low: 0, high: 1, log: false, help: N_("(1 − λ)·CE + λ·loss") },
   { name: "temperature", label: N_("Temperature τ"), low: 0.02, high: 2, log: true, help: N_("Divides every similarity before the softmax.") },
   // The loss defines its name and bounds.
   { name: "extra", label: "", low: 0, high: 1, log: false, help: "" },
