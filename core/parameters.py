@@ -28,7 +28,7 @@ RELATIVE_LAYERS = {
     # Translators: every third layer of an encoder.
     "every_third": N_("Every 3rd"),
     # Translators: layers 6, 8, 10 and 12 of 12.
-    "upper_alternate": N_("Every 2nd of the upper half"),
+    "upper_alternate": N_("Every 2nd in the last half"),
     # Translators: all layers of an encoder.
     "every": N_("All"),
 }

@@ -36,7 +36,7 @@ BASELINE = "ce"
 def page() -> None:
     store = reads.open_engine().store
     head = page_head(_("Watch a text encoder learn"))
-    if head.button(_("Sweep weight λ and temperature τ on my data"), type="primary", icon=":material/grid_on:"):
+    if head.button(_("Sweep loss weight λ and temperature τ on my data"), type="primary", icon=":material/grid_on:"):
         st.switch_page("pages/experiments.py")
     left, right = st.columns([5, 7], gap="large")
     with left:

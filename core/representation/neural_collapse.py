@@ -16,8 +16,8 @@ COLLAPSE: Mapping[str, str] = {
     "nc2_angles": N_("NC2 angles: deviation from a simplex"),
     "nc3": N_("NC3: distance between classifier weights and class means"),
     "nc4": N_(
-        "NC4: share of texts that the classifier and the nearest class mean assign to different classes (gaps "
-        "are zeros, which a log axis cannot show)"
+        "NC4: share of texts whose predicted class is not the class with the nearest mean (where it is 0, the "
+        "line breaks, because a log axis has no 0)"
     ),
 }
 

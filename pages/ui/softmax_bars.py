@@ -62,11 +62,11 @@ def softmax_bars(
         share=largest,
     )
     about = _(
-        "Each bar is the softmax probability of one of the {others} other texts in a batch, most similar "
-        "first; they sum to 1. Filled bars are positives, hatched bars negatives.",
+        "Each bar is the softmax probability of one of the {others} other texts in the anchor's batch, most "
+        "similar first; they sum to 1. Filled bars are positives, hatched bars negatives.",
         others=len(bars),
     )
-    st.caption(sentences([gets, about]))
+    st.caption(sentences([about, gets]))
 
 
 def example_softmax(temperature: float, *, key: str) -> None:

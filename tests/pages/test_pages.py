@@ -40,7 +40,7 @@ ROOT = Path(__file__).resolve().parents[2]
 DEAD = Liveness(host_name(), boot_id(), 2**22 - 1, 1.0)
 # Links of a replay on Home.
 ON_HOME = (
-    "Sweep weight λ and temperature τ on my data",
+    "Sweep loss weight λ and temperature τ on my data",
     "Start a run",
     "Take a lesson",
     "Explore",

@@ -30,7 +30,7 @@ def test_the_caption_says_the_largest_share(temperature: float) -> None:
     assert not app.exception
     largest = f"{100 / sum(terms):.1f}%"
     said = app.caption[0].value
-    assert said.startswith(
+    assert said.endswith(
         f"At τ {temperature:g}, the text most similar to the anchor gets {largest} of the probability."
     )
 

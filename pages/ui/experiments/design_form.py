@@ -187,7 +187,7 @@ def _at_once_switch(base: RunConfig, axes: Sequence[Axis], problem: str = "") ->
     st.caption(
         _(
             "A cell is one combination of settings. With this switch on, each cell gets a short run that trains "
-            "{blocks} for {steps} steps on up to {rows} texts. The steps or epochs above apply only if you later "
+            "{blocks} for {steps} steps on up to {rows} texts. The length set above applies only if you later "
             "train a cell in full.",
             blocks=blocks_trained(every=trains_every_block(base, axes)),
             steps=SURFACE_STEPS,

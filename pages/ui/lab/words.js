@@ -83,7 +83,7 @@ function pullWords(lab, moment, setting) {
   const said = _("{name}: the strongest pulls (gradient coefficients) come from {pulling}. The strongest pushes come from {pushing}.", { name, pulling, pushing });
   const negatives = moment.pulls.filter(([isClass, , , coefficient, related]) => !isClass && !related && coefficient > 0);
   if (!negatives.length) return said;
-  const count = _("Effective number of negatives: {count}.", { count: shortNumber(effective(negatives)) });
+  const count = _("Effective number of negatives (as many as would push equally): {count}.", { count: shortNumber(effective(negatives)) });
   return `${said} ${count}`;
 }
 

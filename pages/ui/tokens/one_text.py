@@ -80,8 +80,8 @@ def one_text(reading: Reading, chosen: Settings, classes: tuple[str, ...], name:
         st.caption(
             _(
                 "{settings}. Attention on special tokens such as [CLS] and [SEP]: {special_before} before, "
-                "{special_after} after. The rest is as concentrated as if it were shared equally by "
-                "{words_before:.0f} words before and by {words_after:.0f} after.",
+                "{special_after} after. Effective number of words (as many as would share the rest equally): "
+                "{words_before:.0f} before, {words_after:.0f} after.",
                 settings=_capital(chosen.sentence),
                 special_before=special[0],
                 special_after=special[1],

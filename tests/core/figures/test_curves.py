@@ -252,6 +252,6 @@ def test_neural_collapse_has_a_panel_where_it_was_measured() -> None:
     assert trace_named(figure, "NC1: variance within classes")["y"] == pytest.approx([2, 2 / 11], rel=1e-4)
     # A logarithmic axis has no 0.
     (nc4,) = (name for trace in figure["data"] if (name := trace.get("name", "")).startswith("NC4"))
-    assert nc4.endswith("(gaps are zeros, which a log axis cannot show)")
+    assert nc4.endswith("(where it is 0, the line breaks, because a log axis has no 0)")
     assert trace_named(figure, nc4)["y"] == [None, 1.0]
     assert "Neural collapse on validation" not in titles(drawn(made_steps(20), [made_evaluation(0)]))
