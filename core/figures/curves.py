@@ -267,7 +267,7 @@ def _accuracy_traces(evaluations: Sequence[Evaluation], facts: Mapping[str, floa
         line, marker = {"color": ACCENT, "width": 2, "dash": "solid"}, {"size": 5}
         x, y = [e.step for e in having], [e.spearman for e in having]
         now = curve(x, y, line, axes_of(2), mode="lines+markers", **more, marker=marker)
-        more |= {"name": _("encoder before training"), "meta": _("untrained")}
+        more |= {"name": _("encoder before training"), "meta": _("at start")}
         ends = [0, total_steps][: len(start)]
         return [now, curve(ends, start, {"color": QUIET, "width": 1.2}, axes_of(2), **more)]
     of_probe = [e for e in validation if e.probe_rows is not None]

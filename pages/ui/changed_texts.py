@@ -172,7 +172,7 @@ def moves(texts: Sequence[Input], encoder: str) -> None:
         {
             _("Change"): change_title(Change(name, rate)),
             _("Changed texts"): percent(share),
-            _("Cosine, untrained"): "–" if cosine is None else f"{cosine:.3f}",
+            _("Cosine, before training"): "–" if cosine is None else f"{cosine:.3f}",
         }
         for name, rate, share, cosine in job.result["changes"]
     ]
@@ -181,7 +181,7 @@ def moves(texts: Sequence[Input], encoder: str) -> None:
         sentences(
             [
                 _(
-                    "Mean cosine between {texts} and their changed versions in the untrained {encoder}; texts "
+                    "Mean cosine between {texts} and their changed versions in {encoder} before training; texts "
                     "that did not change are left out.",
                     texts=read_texts,
                     encoder=escaped(encoder),
@@ -235,7 +235,7 @@ def _table(found: ChangedTexts) -> list[dict[str, str]]:
         row = {
             _("Change"): change_title(change),
             _("Changed texts"): share,
-            _("Cosine, untrained"): before,
+            _("Cosine, before training"): before,
             _("Cosine, trained"): now,
         }
         if found.plain.size:

@@ -2,7 +2,8 @@
 
 The address sets the contents: frames, points, classes, axes (2 or 3), panels, colour (label, prediction, confidence),
 `tasks` (their number; panels alternate between them, and each has one class more than the previous one), and `extras`
-for arrows with their anchor, a typed sentence and centroids.
+for arrows with their anchor, a typed sentence and centroids. `static` beside it is the folder of the app, because
+Streamlit serves files from the folder of the script that it runs.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ from tests.core.training.made import (
     steps_of,
 )
 
-# Shared by these tests, so the encoder before training encodes the rows only once.
+# Shared by these tests, so the untrained encoder encodes the rows only once.
 UNTRAINED: VectorCache = {}
 NO_FRAMES = {"probe": {"frame_steps": []}}
 

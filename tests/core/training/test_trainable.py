@@ -164,7 +164,7 @@ def test_a_loaded_encoder_is_drawn_anew_like_a_made_one(tiny_encoder: Path) -> N
     before = {name: p.detach().clone() for name, p in encoder.named_parameters()}
     reinitialise(encoder, 1)
     changed = {name for name, p in encoder.named_parameters() if not torch.equal(p, before[name])}
-    # Biases and norms of this encoder before training are already 0 and 1.
+    # Biases and norms of this untrained encoder are already 0 and 1.
     assert changed == {name for name, p in before.items() if ".layer.1." in name and p.ndim >= 2}
 
 
