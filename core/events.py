@@ -14,7 +14,7 @@ from core.messages import Text
 
 FloatArray = NDArray[np.float32]
 
-TRAIN, VALIDATION = "train", "validation"
+TRAIN, VALIDATION, TEST = "train", "validation", "test"
 BASELINE, BASELINE_TEST = "baseline", "baseline_test"
 # Names of a step's measures: the loss in nats, and the norm of all gradients before clipping. The shared block is one
 # that all terms reach; the cosine is that of the first two terms' gradients on its weights.

@@ -17,13 +17,13 @@ from streamlit.delta_generator import DeltaGenerator
 
 from core.artifacts.waiting_time import remaining_time
 from core.errors import PlaygroundError
-from core.events import VALIDATION
+from core.events import TEST, VALIDATION
 from core.experiments.design import MOST_SEEDS, Design, axis_title
 from core.experiments.lifecycle import find_missing_runs
 from core.experiments.protocols.registry import PROTOCOLS
 from core.experiments.report import levels_figure
 from core.experiments.result_table import in_phrase
-from core.experiments.results import COSTS, OF_VECTORS, SPLITS, TEST, measures_of, usual_measure
+from core.experiments.results import COSTS, OF_VECTORS, SPLITS, measures_of, usual_measure
 from core.experiments.shared_settings import shared_settings
 from core.experiments.surface import full_runs
 from core.experiments.vectors import VECTORS, unmeasured, vectors_request

@@ -21,11 +21,11 @@ from core import __version__
 from core.advice.score_source import scored_evaluations
 from core.artifacts import replay_file
 from core.artifacts.packed import write_members
-from core.artifacts.replay_file import FRAMES, MAPS, RUN, TEST, TOKENS
+from core.artifacts.replay_file import FRAMES, MAPS, RUN, TOKENS
 from core.config import RunConfig
 from core.config.run import without_folders
 from core.errors import StoreError
-from core.events import VALIDATION, Evaluation, Frame, Predictions, Probe, Started, Step
+from core.events import TEST, VALIDATION, Evaluation, Frame, Predictions, Probe, Started, Step
 from core.messages import Message
 from core.representation.metrics import within_between_ratio
 from core.representation.projections import Points

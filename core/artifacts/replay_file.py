@@ -23,7 +23,7 @@ from core.artifacts.packed import Array, DamagedError, StrictForm, are_labels, d
 from core.config import RunConfig, parse_config
 from core.config.run import is_path, named_models, without_folders
 from core.errors import PlaygroundError, StoreError, quote_value
-from core.events import BASELINE, BASELINE_TEST, TRAIN, VALIDATION, Probe, Tokens, TokenText, Word
+from core.events import BASELINE, BASELINE_TEST, TEST, TRAIN, VALIDATION, Probe, Tokens, TokenText, Word
 from core.messages import N_, join_list
 from core.store.names import NAME_CHARS
 
@@ -34,7 +34,6 @@ MEMBERS = (RUN, MAPS, FRAMES, TOKENS)
 FORMER_FIELDS = frozenset(
     ("format", "id", "title", "config", "device", "seconds", "facts", "probe", "frames", "steps", "evaluations")
 )
-TEST = "test"
 SPLITS = (VALIDATION, TEST, BASELINE, BASELINE_TEST)
 SCORES = ("accuracy", "macro_f1", "accuracy_low", "accuracy_high")
 # Bounds of a run's numbers, which are of single precision, and of its classes, which the map colours.

@@ -27,14 +27,14 @@ from core.config import RunConfig, parse_config
 from core.config.edit import LAMBDA, TEMPERATURE, apply_settings, parse_setting
 from core.config.fields import build
 from core.errors import ConfigError
-from core.events import VALIDATION
+from core.events import TEST, VALIDATION
 from core.experiments.cost import cost
 from core.experiments.design import Axis, Design, Level, axis_of
 from core.experiments.lifecycle import Experiments, find_missing_runs, is_over
 from core.experiments.protocols.registry import PROTOCOLS
 from core.experiments.report import report_html
 from core.experiments.result_table import SUFFIXES, Format, cautions, findings, notes, table_text
-from core.experiments.results import MEASURES, OF_VECTORS, SPLITS, TEST, Results, results, usual_measure
+from core.experiments.results import MEASURES, OF_VECTORS, SPLITS, Results, results, usual_measure
 from core.experiments.surface import LEVELS, SIDES, full_runs, summarise, surface_design
 from core.experiments.vectors import job as measure_vectors
 from core.experiments.vectors import vectors_request

@@ -9,12 +9,11 @@ from typing import Literal
 
 from tabulate import tabulate
 
-from core.events import SPEARMAN, VALIDATION
+from core.events import SPEARMAN, TEST, VALIDATION
 from core.experiments.design import axis_title
 from core.experiments.results import (
     COSTS,
     OF_GROUPS,
-    TEST,
     VERDICTS,
     CellResult,
     Comparison,

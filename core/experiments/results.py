@@ -19,7 +19,7 @@ from scipy.special import log_softmax
 from core.artifacts.measures import read_measures
 from core.artifacts.seeds import SCORES, Measure
 from core.errors import StoreError
-from core.events import BASELINE, BASELINE_TEST, SPEARMAN, VALIDATION, Evaluation
+from core.events import BASELINE, BASELINE_TEST, SPEARMAN, TEST, VALIDATION, Evaluation
 from core.experiments.design import Cell, Design
 from core.messages import N_
 from core.representation.agreement import PairAgreement, agreement, mean_std
@@ -30,7 +30,6 @@ from core.store import ExperimentRun, ExperimentTable, Status, Store
 from core.tasks.registry import TASKS
 from core.workers.run_rows import majority_rate, train_counts
 
-TEST = "test"
 SPLITS = {TEST: N_("Test"), VALIDATION: N_("Validation")}
 # Measures of the vectors of the validation rows at the last frame.
 OF_VECTORS: Mapping[str, Measure] = {

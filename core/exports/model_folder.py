@@ -17,7 +17,7 @@ from core.advice.score_source import classifier_learns_from, scored_evaluations
 from core.artifacts.weights import load_at, probe_of, weight_steps
 from core.config.describe import settings
 from core.config.run import without_folders
-from core.events import BASELINE_TEST, VALIDATION, Evaluation
+from core.events import BASELINE_TEST, TEST, VALIDATION, Evaluation
 from core.exports.entry import Export, file_stem
 from core.messages import N_, Message, ngettext
 from core.quantities import percent, signed
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
 # Fields that reveal paths on the exporting machine.
 PLACES = {"config.json": "_name_or_path", "tokenizer_config.json": "name_or_path"}
-TEST = "test"
 ACTIVATIONS = {"tanh": "torch.tanh", "relu": "torch.relu", "gelu": "torch.nn.functional.gelu"}
 BUNDLED = {"all-MiniLM-L6-v2": "sentence-transformers/all-MiniLM-L6-v2"}
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 import streamlit as st
 
-from core.events import SCORED_PAIRS, VALIDATION
-from core.experiments.results import TEST, pair_agreement
+from core.events import SCORED_PAIRS, TEST, VALIDATION
+from core.experiments.results import pair_agreement
 from core.messages import N_, _, ngettext, sentences
 from core.quantities import percent
 from core.representation.agreement import PairAgreement, agreement

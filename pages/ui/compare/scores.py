@@ -14,10 +14,10 @@ from core.advice.score_source import PROBE_ROWS, scored_evaluations
 from core.artifacts.maps import run_request
 from core.artifacts.seeds import SCORES, Measure, SeedGroup, Spread, scores_over_seeds
 from core.config.compare import config_differences
-from core.events import SPEARMAN
+from core.events import SPEARMAN, TEST
 from core.experiments.design import LABEL_CHARS, Axis, Design, Level
 from core.experiments.result_table import cautions, in_phrase, notes, table_rows
-from core.experiments.results import TEST, compute_results
+from core.experiments.results import compute_results
 from core.figures.small_multiples import Path
 from core.messages import ENGLISH, N_, _, in_language, join_list, ngettext, sentences
 from core.quantities import percent, signed
