@@ -93,11 +93,14 @@ class Protocol:
         return made if seeds or enough == SEEDS else made.revised(seeds=list(range(enough)))
 
 
+def axis(name: str, *levels: Level) -> Axis:
+    """Return an axis over given levels."""
+    return Axis(name=name, levels=levels)
+
+
 def objectives(*names: str) -> Axis:
     """Return an axis over presets, labelled as in the list of presets."""
-    return Axis(
-        name=N_("Objective"), levels=tuple(Level(label=preset(one).label, settings={PRESET: one}) for one in names)
-    )
+    return axis(N_("Objective"), *(Level(label=preset(one).label, settings={PRESET: one}) for one in names))
 
 
 def setting_axis(setting: str, *values: Any, name: str = "") -> Axis:

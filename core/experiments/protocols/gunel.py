@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from core.experiments.design import Axis, Level
-from core.experiments.protocols.entry import Protocol, Published, objectives, setting_axis
+from core.experiments.design import Level
+from core.experiments.protocols.entry import Protocol, Published, axis, objectives, setting_axis
 from core.messages import N_
 
 GUNEL = "Gunel et al. 2021, arXiv:2011.01403"
-FEW_SHOT_SIZES = (20, 100, 1000)
-BATCH_SIZES = (16, 64, 128, 256)
-TEMPERATURES = (0.3, 0.5, 0.7, 0.9)
 TARGETS = {N_("Product reviews"): "product_reviews", N_("Venue reviews"): "venue_reviews"}
-ROWS, STEPS = 20, 60
 ALL_ROWS = ("film_reviews", "product_reviews", "question_types", "news_topics", "acceptability", "nli", "paraphrase")
 SOURCE = N_("Film reviews, CE")
 SOURCE_SCL = N_("Film reviews, CE + SCL")
@@ -37,10 +33,11 @@ VARIATIONS: dict[str, dict[str, Any]] = {
 }
 
 
-def _scl(weight: float, temperature: float) -> dict[str, Any]:
-    """Return the settings of CE + SCL; the contrastive term is the first."""
+def _scl(weight: float, temperature: float) -> Level:
+    """Return a level of CE + SCL; the contrastive term is the first."""
     terms = {"objective.terms.0.weight": weight, "objective.terms.1.weight": round(1 - weight, 3)}
-    return {"preset": "ce-scl", **terms, "objective.terms.0.temperature": temperature}
+    settings = {"preset": "ce-scl", **terms, "objective.terms.0.temperature": temperature}
+    return Level(label=f"λ {weight}, τ {temperature}", settings=settings)
 
 
 ENTRIES = (
@@ -49,7 +46,7 @@ ENTRIES = (
         N_("Few-shot"),
         N_("Does a contrastive loss help most when labels are few?"),
         GUNEL,
-        lambda _: (setting_axis("task.train_size", *FEW_SHOT_SIZES), objectives("ce", "ce-scl", "rdrop-one-stage")),
+        lambda _: (setting_axis("task.train_size", 20, 100, 1000), objectives("ce", "ce-scl", "rdrop-one-stage")),
         settings={"task.id": "film_reviews", "steps": 60},
         baseline={"Objective": "CE"},
         published=(
@@ -73,7 +70,7 @@ ENTRIES = (
         GUNEL,
         lambda _: (
             setting_axis("task.id", "film_reviews", "nli"),
-            setting_axis("task.back_translation", None, *TEMPERATURES),
+            setting_axis("task.back_translation", None, 0.3, 0.5, 0.7, 0.9),
             objectives("ce", "ce-scl"),
         ),
         settings={"task.train_size": 100, "steps": 60},
@@ -137,21 +134,16 @@ ENTRIES = (
         N_("Does an encoder fine-tuned with a contrastive loss transfer better to a related task?"),
         GUNEL,
         lambda _: (
-            Axis(
-                name=N_("Target"),
-                levels=tuple(Level(label=label, settings={"task.id": task}) for label, task in TARGETS.items()),
-            ),
-            Axis(
+            axis(N_("Target"), *(Level(label=label, settings={"task.id": task}) for label, task in TARGETS.items())),
+            axis(
                 # Translators: what training starts from.
-                name=N_("Start"),
-                levels=(
-                    Level(label=N_("Pre-trained"), settings={"preset": "ce"}),
-                    Level(label=SOURCE, settings={"preset": "ce", "start": SOURCE}),
-                    Level(label=SOURCE_SCL, settings={"preset": "ce-scl", "start": SOURCE_SCL}),
-                ),
+                N_("Start"),
+                Level(label=N_("Pre-trained"), settings={"preset": "ce"}),
+                Level(label=SOURCE, settings={"preset": "ce", "start": SOURCE}),
+                Level(label=SOURCE_SCL, settings={"preset": "ce-scl", "start": SOURCE_SCL}),
             ),
         ),
-        settings={"task.id": "film_reviews", "task.train_size": ROWS, "steps": STEPS},
+        settings={"task.id": "film_reviews", "task.train_size": 20, "steps": 60},
         baseline={"Start": SOURCE},
         sources=(
             Level(label=SOURCE, settings={"preset": "ce", "task.train_size": None, "steps": 120}),
@@ -172,20 +164,11 @@ ENTRIES = (
         ),
         GUNEL,
         lambda _: (
-            Axis(
-                name=N_("Training"),
-                levels=tuple(Level(label=label, settings=settings) for label, settings in VARIATIONS.items()),
-            ),
-            Axis(
-                name=N_("Objective"),
-                levels=(
-                    Level(label="CE", settings={"preset": "ce"}),
-                    *(
-                        Level(label=f"λ {weight}, τ {tau}", settings=_scl(weight, tau))
-                        for weight in (0.5, 0.9)
-                        for tau in (0.1, 0.5)
-                    ),
-                ),
+            axis(N_("Training"), *(Level(label=label, settings=settings) for label, settings in VARIATIONS.items())),
+            axis(
+                N_("Objective"),
+                Level(label="CE", settings={"preset": "ce"}),
+                *(_scl(weight, tau) for weight in (0.5, 0.9) for tau in (0.1, 0.5)),
             ),
         ),
         settings={"task.id": "film_reviews", "task.train_size": 100, "steps": 60},
@@ -240,7 +223,7 @@ ENTRIES = (
         N_("Batch size"),
         N_("How large must a batch be for its anchors to have positives, and does R-Drop need large batches too?"),
         f"{GUNEL}; Liang et al. 2021, arXiv:2106.14448",
-        lambda _: (setting_axis("batch_size", *BATCH_SIZES), objectives("ce", "ce-scl", "rdrop-two-stage")),
+        lambda _: (setting_axis("batch_size", 16, 64, 128, 256), objectives("ce", "ce-scl", "rdrop-two-stage")),
         settings={"task.id": "film_reviews", "epochs": 3.0, "micro_batch": 64},
         baseline={"Objective": "CE"},
         differs=N_(

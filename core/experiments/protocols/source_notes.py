@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from core.config.presets import DROPOUT_NOTES, SCRIPT_DROPOUT
-from core.experiments.design import Axis, Level
-from core.experiments.protocols.entry import Protocol, Published, objectives, setting_axis
+from core.experiments.design import Level
+from core.experiments.protocols.entry import Protocol, Published, axis, objectives, setting_axis
 from core.messages import N_
 from core.parameters import RELATIVE_LAYERS
 
@@ -115,17 +115,15 @@ ENTRIES = (
         N_("Do more views of each text help a contrastive loss?"),
         NOTES,
         lambda _: (
-            Axis(
-                name=N_("Views"),
-                levels=(
-                    Level(label=N_("CE alone"), settings={"preset": "ce"}),
-                    _scl(N_("One view")),
-                    _scl(N_("Head dropout"), "head_dropout"),
-                    _scl(N_("Layers"), "layers"),
-                    _scl(N_("Head dropout and layers"), "head_dropout", "layers"),
-                    _scl(N_("Second pass"), "dropout"),
-                    _scl("EDA", "eda"),
-                ),
+            axis(
+                N_("Views"),
+                Level(label=N_("CE alone"), settings={"preset": "ce"}),
+                _scl(N_("One view")),
+                _scl(N_("Head dropout"), "head_dropout"),
+                _scl(N_("Layers"), "layers"),
+                _scl(N_("Head dropout and layers"), "head_dropout", "layers"),
+                _scl(N_("Second pass"), "dropout"),
+                _scl("EDA", "eda"),
             ),
         ),
         settings={"task.id": "film_reviews", "steps": 90},
@@ -197,20 +195,18 @@ ENTRIES = (
         ),
         NOTES,
         lambda _: (
-            Axis(
-                name=N_("Layers"),
-                levels=tuple(
+            axis(
+                N_("Layers"),
+                *(
                     Level(label=label, settings={"objective.terms.0.layers": name})
                     for name, label in RELATIVE_LAYERS.items()
                     if name != "every"  # the notes' six
                 ),
             ),
-            Axis(
-                name=N_("Level"),
-                levels=(
-                    Level(label=N_("Sentence"), settings={"preset": "multi-layer-sentence"}),
-                    Level(label=N_("Token"), settings={"preset": "multi-layer-token"}),
-                ),
+            axis(
+                N_("Level"),
+                Level(label=N_("Sentence"), settings={"preset": "multi-layer-sentence"}),
+                Level(label=N_("Token"), settings={"preset": "multi-layer-token"}),
             ),
         ),
         settings={"task.id": "film_reviews", "steps": 90},
@@ -228,17 +224,15 @@ ENTRIES = (
         N_("Which objective gives the best-separated vectors?"),
         NOTES,
         lambda _: (
-            Axis(
-                name=N_("Objective"),
-                levels=(
-                    CE,
-                    Level(label="CE + SCL", settings={"preset": "ce-scl"}),
-                    Level(label="R-Drop", settings={"preset": "rdrop-one-stage"}),
-                    Level(label=N_("Token-level"), settings={"preset": "token-scl"}),
-                    Level(label=N_("Clustered tokens"), settings={"preset": "clustered-tokens"}),
-                    Level(label=N_("Multi-layer, sentences"), settings={"preset": "multi-layer-sentence"}),
-                    Level(label=N_("Multi-layer, tokens"), settings={"preset": "multi-layer-token"}),
-                ),
+            axis(
+                N_("Objective"),
+                CE,
+                Level(label="CE + SCL", settings={"preset": "ce-scl"}),
+                Level(label="R-Drop", settings={"preset": "rdrop-one-stage"}),
+                Level(label=N_("Token-level"), settings={"preset": "token-scl"}),
+                Level(label=N_("Clustered tokens"), settings={"preset": "clustered-tokens"}),
+                Level(label=N_("Multi-layer, sentences"), settings={"preset": "multi-layer-sentence"}),
+                Level(label=N_("Multi-layer, tokens"), settings={"preset": "multi-layer-token"}),
             ),
         ),
         settings={"task.id": "film_reviews", "steps": 90},
@@ -260,15 +254,13 @@ ENTRIES = (
         ),
         N_("the project's notes on dropout contrast; R-Drop: Liang et al. 2021, arXiv:2106.14448"),
         lambda _: (
-            Axis(
-                name=N_("Objective"),
-                levels=(
-                    CE_TWICE,
-                    Level(label=CONTRAST_OUTPUT, settings={"preset": "dropout-nt-xent-encoder"}),
-                    Level(label=CONTRAST_LOGITS, settings={"preset": "dropout-nt-xent-logits"}),
-                    # The α = 4 of the notes' script, in this project's convention.
-                    Level(label="R-Drop", settings={"preset": "rdrop-two-stage", "objective.terms.0.alpha": 2.0}),
-                ),
+            axis(
+                N_("Objective"),
+                CE_TWICE,
+                Level(label=CONTRAST_OUTPUT, settings={"preset": "dropout-nt-xent-encoder"}),
+                Level(label=CONTRAST_LOGITS, settings={"preset": "dropout-nt-xent-logits"}),
+                # The α = 4 of the notes' script, in this project's convention.
+                Level(label="R-Drop", settings={"preset": "rdrop-two-stage", "objective.terms.0.alpha": 2.0}),
             ),
         ),
         settings={"task.id": "news_topics", "encoder.dropout": SCRIPT_DROPOUT, "steps": 90},
@@ -308,15 +300,13 @@ ENTRIES = (
         ),
         lambda _: (
             setting_axis("task.imbalance", 1, 10, 50),
-            Axis(
-                name=N_("Objective"),
-                levels=(
-                    CE,
-                    # Uniform α is L_out of the same two views at the same τ, as the paper's SCL.
-                    Level(label="CE + SCL", settings={"preset": "dscl", "objective.terms.0.uniform": True}),
-                    Level(label="CE + DSCL, α 0.1", settings={"preset": "dscl", "objective.terms.0.alpha": 0.1}),
-                    Level(label="CE + DSCL, α 0.5", settings={"preset": "dscl", "objective.terms.0.alpha": 0.5}),
-                ),
+            axis(
+                N_("Objective"),
+                CE,
+                # Uniform α is L_out of the same two views at the same τ, as the paper's SCL.
+                Level(label="CE + SCL", settings={"preset": "dscl", "objective.terms.0.uniform": True}),
+                Level(label="CE + DSCL, α 0.1", settings={"preset": "dscl", "objective.terms.0.alpha": 0.1}),
+                Level(label="CE + DSCL, α 0.5", settings={"preset": "dscl", "objective.terms.0.alpha": 0.5}),
             ),
         ),
         settings={"task.id": "film_reviews", "steps": 90},
