@@ -14,6 +14,7 @@ from tqdm import tqdm
 
 from core.atomic import atomic_write
 from core.cli.options import (
+    Command,
     json_option,
     print_json,
     runs_option,
@@ -30,7 +31,7 @@ from core.errors import ConfigError
 from core.events import TEST, VALIDATION
 from core.experiments.cost import cost
 from core.experiments.design import Axis, Design, Level, axis_of
-from core.experiments.lifecycle import Experiments, find_missing_runs, is_over
+from core.experiments.lifecycle import Experiments, is_over
 from core.experiments.protocols.registry import PROTOCOLS
 from core.experiments.report import report_html
 from core.experiments.result_table import SUFFIXES, Format, cautions, findings, notes, table_text
@@ -51,26 +52,34 @@ PATHS = {"task.path": whole_path, "task.test_path": whole_path, "encoder.id": wh
 # Suffix of a file for the complete report.
 REPORT = "html"
 
-measure_option = click.option(
-    "--measure", type=click.Choice(list(MEASURES)), help="Measure to show. [default: the protocol's, else accuracy]"
+# The options of a command that shows results.
+SHOWN = (
+    runs_option,
+    click.option(
+        "--measure", type=click.Choice(list(MEASURES)), help="Measure to show. [default: the protocol's, else accuracy]"
+    ),
+    click.option(
+        "--split", type=click.Choice(list(SPLITS)), help="Split to score. [default: the protocol's, else test]"
+    ),
+    click.option(
+        "--output",
+        metavar="FILE",
+        help=f"Write the table ({', '.join(SUFFIXES.values())}) or the whole report ({REPORT}) to a file.",
+    ),
+    json_option,
 )
-split_option = click.option(
-    "--split", type=click.Choice(list(SPLITS)), help="Split to score. [default: the protocol's, else test]"
-)
-output_option = click.option(
-    "--output",
-    metavar="FILE",
-    help=f"Write the table ({', '.join(SUFFIXES.values())}) or the whole report ({REPORT}) to a file.",
-)
+
+
+def shown_options(command: Command) -> Command:
+    """Add the options of `SHOWN` in their order."""
+    for option in reversed(SHOWN):
+        command = option(command)
+    return command
 
 
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path))
-@runs_option
-@measure_option
-@split_option
-@output_option
-@json_option
+@shown_options
 def sweep(file: Path, folder: Path, **shown: Any) -> None:
     """Run the experiment described in a YAML FILE, and follow it to its end.
 
@@ -90,21 +99,15 @@ def sweep(file: Path, folder: Path, **shown: Any) -> None:
     metavar="FIELD=VALUE",
     help="Setting of every run, as in `fit --set`; repeatable.",
 )
-@runs_option
-@measure_option
-@split_option
-@output_option
-@json_option
+@shown_options
 def protocol(name: str, seeds: int | None, settings: tuple[str, ...], folder: Path, **shown: Any) -> None:
     """Run a protocol from a paper or the notes, and follow it to its end; `protocols` lists the names."""
     entry = PROTOCOLS.entry(name)
     base = apply_settings(entry.base, dict(parse_setting(setting) for setting in settings))
-    given = entry.design(with_whole_paths(base)).model_dump(mode="json")
-    _run(
-        Experiments(build_engine(Store(folder))),
-        build(Design, given | ({} if seeds is None else {"seeds": seeds})),
-        **shown,
-    )
+    design = entry.design(with_whole_paths(base))
+    if seeds is not None:
+        design = design.revised(seeds=seeds)
+    _run(Experiments(build_engine(Store(folder))), design, **shown)
 
 
 @click.command()
@@ -200,11 +203,7 @@ def list_command(folder: Path, as_json: bool) -> None:
 
 @experiments.command()
 @click.argument("experiment")
-@runs_option
-@measure_option
-@split_option
-@output_option
-@json_option
+@shown_options
 def show(experiment: str, folder: Path, **shown: Any) -> None:
     """Show the results of an experiment so far."""
     found = Experiments(build_engine(Store(folder)))
@@ -230,11 +229,7 @@ def stop(experiment: str, folder: Path, as_json: bool) -> None:
 @experiments.command()
 @click.argument("experiment")
 @click.option("--more-seeds", type=int, default=0, metavar="N", help="Give every cell N more seeds.")
-@runs_option
-@measure_option
-@split_option
-@output_option
-@json_option
+@shown_options
 def resume(experiment: str, more_seeds: int, folder: Path, **shown: Any) -> None:
     """Resume a stopped experiment, and follow it to its end."""
     found = Experiments(build_engine(Store(folder)))
@@ -327,12 +322,10 @@ def _follow(found: Experiments, experiment_id: str) -> None:
                 runs = found.table.runs(experiment_id)
                 ended = sum(run.ended for run in runs)
                 bar.update(ended - bar.n)
-                if is_over(design, runs) or (
-                    not found.table.is_wanted(experiment_id) and all(run.ended for run in runs)
-                ):
+                experiment = found.table.experiment(experiment_id)
+                if is_over(design, runs) or (not experiment.wanted and all(run.ended for run in runs)):
                     return
-                if find_missing_runs(design, runs):
-                    found.revive(found.table.experiment(experiment_id), design, runs)
+                found.revive(experiment, design, runs)
                 found.engine.dispatch()
                 time.sleep(POLL_S)
             except KeyboardInterrupt:
