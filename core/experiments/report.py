@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from importlib.metadata import version
 from pathlib import Path
 
+import numpy as np
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
@@ -153,14 +154,11 @@ def levels_figure(measured: Sequence[Results]) -> Figure | None:
     names = [lines.spoken_title(Cell(at, (at,))) for axis in others for at in range(len(axis.levels))] or [""]
     panels = []
     for results in measured:
-        cells = {cell.cell.levels: cell for cell in results.cells}
-        rows = [
-            [cells.get(((at, line) if across == 0 else (line, at)) if others else (at,)) for at in range(len(levels))]
-            for line in range(len(names))
-        ]
-        if not any(cell and cell.mean is not None for row in rows for cell in row):
+        grid = np.array([cell for cell in results.cells if cell.cell.levels is not None], object).reshape(design.shape)
+        rows = np.moveaxis(grid, across, -1).reshape(-1, len(levels))
+        if all(cell.mean is None for cell in rows.flat):
             continue
-        probes = [cell.reference.probe for row in rows for cell in row if cell and cell.reference.probe is not None]
+        probes = [cell.reference.probe for cell in rows.flat if cell.reference.probe is not None]
         # The levels of a setting such as training rows have different probes.
         references = {_("probe before training"): probes[0]} if probes and max(probes) - min(probes) < TIE else {}
         references |= {
@@ -169,8 +167,8 @@ def levels_figure(measured: Sequence[Results]) -> Figure | None:
         panels.append(
             LevelPanel(
                 score_name(results),
-                [[cell.mean if cell else None for cell in row] for row in rows],
-                [[cell.std if cell else None for cell in row] for row in rows],
+                [[cell.mean for cell in row] for row in rows],
+                [[cell.std for cell in row] for row in rows],
                 references,
                 results.measure.name in SHARES,
             )

@@ -119,13 +119,8 @@ def in_phrase(label: str) -> str:
 
 def mean_text(results: Results, cell: CellResult) -> str:
     """Format a score as 81.3 ± 1.2%, as 81.3% for one seed, or as a dash."""
-    if cell.mean is None:
-        return NONE
-    if results.measure.name not in SHARES:
-        decimals = _decimals(results)
-        return f"{cell.mean:,.{decimals}f}" + (f" ± {cell.std:,.{decimals}f}" if cell.std is not None else "")
     text = score_text(results, cell.mean)
-    return text if cell.std is None else f"{text[:-1]} ± {percent(cell.std)}"
+    return text if cell.std is None else f"{text.removesuffix('%')} ± {score_text(results, cell.std)}"
 
 
 def score_text(results: Results, value: float | None) -> str:

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import product
 from statistics import fmean
 from types import MappingProxyType
 from typing import Literal, NamedTuple
@@ -39,11 +38,8 @@ OF_VECTORS: Mapping[str, Measure] = {
 }
 # Costs of a run, which belong to no split.
 COSTS: Mapping[str, Measure] = {
-    one.name: one
-    for one in (
-        Measure("peak_memory", N_("Peak memory, MB"), "lower"),
-        Measure("seconds", N_("Duration, seconds"), "lower"),
-    )
+    "peak_memory": Measure("peak_memory", N_("Peak memory, MB"), "lower"),
+    "seconds": Measure("seconds", N_("Duration, seconds"), "lower"),
 }
 # Recall of the classes with the most and with the fewest training rows, by the name of the group and "_recall".
 OF_GROUPS: Mapping[str, Measure] = {
@@ -221,16 +217,13 @@ class Results:
         """Main effects of all axes with several levels, if some combination has a score at every level."""
         if self.withheld:
             return []
-        means = {cell.cell.levels: cell.mean for cell in self.cells if cell.cell.levels is not None}
-        shape, found = self.design.shape, []
-        for axis, levels in enumerate(shape):
-            others = list(product(*(range(count) for count in (*shape[:axis], *shape[axis + 1 :]))))
-            table = [[means[(*rest[:axis], level, *rest[axis:])] for level in range(levels)] for rest in others]
-            scored = [[mean for mean in row if mean is not None] for row in table]
-            whole = [row for row in scored if len(row) == levels]
-            if levels > 1 and whole:
-                by_level = tuple(fmean(column) for column in zip(*whole, strict=True))
-                found.append(MainEffect(axis, by_level, len(whole), len(table)))
+        means = [cell.mean for cell in self.cells if cell.cell.levels is not None]
+        grid, found = np.array(means, np.float64).reshape(self.design.shape), list[MainEffect]()  # NaN without a score
+        for axis, levels in enumerate(grid.shape):
+            table = np.moveaxis(grid, axis, -1).reshape(-1, levels)
+            whole = table[~np.isnan(table).any(axis=1)]
+            if levels > 1 and len(whole):
+                found.append(MainEffect(axis, tuple(map(fmean, whole.T.tolist())), len(whole), len(table)))
         return found
 
 
@@ -344,20 +337,16 @@ def compute_results(
     for run in runs:
         by_cell.setdefault(run.cell, []).append(run)
     cells = [_cell(design, cell, tuple(by_cell.get(cell.number, ())), scores, known, measure) for cell in design.cells]
-    compared = [_compared(store, design, cell, cells, measure, split) for cell in cells]
-    differences = [difference for _, difference in compared if difference is not None]
-    corrected = iter(holm([one.p for one in differences if one.p is not None]))
-    found = []
-    for cell, (baseline, difference) in zip(cells, compared, strict=True):
-        comparison = None
-        if baseline is not None and difference is not None:
-            p = None if difference.p is None else next(corrected)
-            needed = seeds_needed(difference, LEVEL / len(differences))
-            comparison = Comparison(baseline, difference, p, needed)
-        found.append(replace(cell, comparison=comparison))
+    compared = {number: _compared(store, design, cell, cells, measure, split) for number, cell in enumerate(cells)}
+    found = {number: pair for number, pair in compared.items() if pair is not None}
+    corrected = iter(holm([difference.p for _, difference in found.values() if difference.p is not None]))
+    for number, (baseline, difference) in found.items():
+        p = None if difference.p is None else next(corrected)
+        comparison = Comparison(baseline, difference, p, seeds_needed(difference, LEVEL / len(found)))
+        cells[number] = replace(cells[number], comparison=comparison)
     early = sum(run.ended_early for run in runs)
     shown = VALIDATION if measure in OF_VECTORS or measure in COSTS else split
-    return Results(design, MEASURES[measure], shown, tuple(found), early)
+    return Results(design, MEASURES[measure], shown, tuple(cells), early)
 
 
 def _cell(
@@ -390,21 +379,22 @@ def _mean(values: Iterable[float | None]) -> float | None:
 
 def _compared(
     store: Store, design: Design, ours: CellResult, cells: Sequence[CellResult], measure: str, split: str
-) -> tuple[int | None, PairedDifference | None]:
-    """Return the number of a cell's baseline, and the difference over the seeds that both have, or None.
+) -> tuple[int, PairedDifference] | None:
+    """Return the number of a cell's baseline, and the difference over the seeds that both have; None without seeds.
 
     The difference is computed example by example if the predictions of both are stored.
     """
     baseline = design.baseline_of(ours.cell)
     if baseline is None:
-        return None, None
+        return None
     pair = (ours, cells[baseline.number])
     seeds = [seed for seed in ours.scores if all(seed in cell.scores for cell in pair)]
     if not seeds:
-        return baseline.number, None
-    found = [_by_example(store, cell, seeds, measure, split) for cell in pair]
-    if found[0] is not None and found[1] is not None and found[0][1] == found[1][1]:
-        return baseline.number, paired_difference(found[0][0], found[1][0])
+        return None
+    by_seed = [{run.seed: (str(run.run_id), run.begun_attempt) for run in cell.runs} for cell in pair]
+    both = _by_example(store, [of_cell[seed] for of_cell in by_seed for seed in seeds], measure, split)
+    if both is not None:
+        return baseline.number, paired_difference(*np.split(both, 2))
     return baseline.number, paired_difference(*([cell.scores[seed] for seed in seeds] for cell in pair))
 
 
@@ -415,26 +405,19 @@ def pair_agreement(store: Store, first: tuple[str, int], second: tuple[str, int]
         first, second: id of each run, and number of its attempt.
     Returns: None unless both have stored predictions for the same rows.
     """
-    found = [_outcomes(store, *run, "accuracy", split) for run in (first, second)]
-    known = [one for one in found if one is not None]
-    if len(known) < 2 or known[0][1] != known[1][1]:
-        return None
-    return agreement([values for values, _ in known])
+    correct = _by_example(store, [first, second], "accuracy", split)
+    return None if correct is None else agreement(correct)
 
 
-def _by_example(
-    store: Store, cell: CellResult, seeds: Sequence[int], measure: str, split: str
-) -> tuple[Values, tuple[int, ...]] | None:
-    """Return [S, E] scores of examples and their labels; None if a seed lacks them or labels differ between seeds."""
+def _by_example(store: Store, runs: Sequence[tuple[str, int]], measure: str, split: str) -> Values | None:
+    """Return [R, E] scores of the examples of runs, given by id and attempt; None unless all have the same labels."""
     if measure not in BY_EXAMPLE:
         return None
-    runs = {run.seed: run for run in cell.runs}
-    of_seeds = [runs[seed] for seed in seeds]
-    found = [_outcomes(store, str(run.run_id), run.begun_attempt, measure, split) for run in of_seeds]
+    found = [_outcomes(store, *run, measure, split) for run in runs]
     known = [one for one in found if one is not None]
     if len(known) < len(found) or len({labels for _, labels in known}) != 1:
         return None
-    return np.stack([values for values, _ in known]), known[0][1]
+    return np.stack([values for values, _ in known])
 
 
 @lru_cache(maxsize=2_048)
