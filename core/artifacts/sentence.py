@@ -181,12 +181,6 @@ def inspected_path(folder: Path, text: str, second: str | None = None) -> Path:
     return folder / INSPECTED / f"{_key(text, second)}.safetensors"
 
 
-def deletions(folder: Path, text: str, second: str | None, step: int, stamp: int) -> Deletions | None:
-    """Return the deletions of a text at a step, or None if none were computed with the weights `stamp`."""
-    found = read(Deletions, deletions_path(folder, text, second, step))
-    return found if found is not None and found.stamp == stamp else None
-
-
 def deletions_path(folder: Path, text: str, second: str | None, step: int) -> Path:
     """Return the file of a text's deletions in a run's folder."""
     return folder / INSPECTED / f"{_key(text, second)}-deletions-{step:07d}.safetensors"

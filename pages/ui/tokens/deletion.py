@@ -7,7 +7,8 @@ import pandas as pd
 import streamlit as st
 from numpy.typing import NDArray
 
-from core.artifacts.sentence import Deletions, deletions
+from core.artifacts.cache import read
+from core.artifacts.sentence import Deletions, deletions_path
 from core.artifacts.weights import weight_stamps
 from core.errors import quote_value
 from core.figures.highlight import highlighted_html
@@ -73,8 +74,8 @@ def delete_a_word(known: TokenRun, reading: Reading, chosen: Settings) -> None:
     request = {"run": known.run.id, "what": "deletions", "text": first, "second": second, "step": step}
     if draw_job("inspect", request):
         return
-    found = deletions(known.store.run_folder(known.run.id), first, second, step, stamps[step])
-    if found is None:
+    found = read(Deletions, deletions_path(known.store.run_folder(known.run.id), first, second, step))
+    if found is None or found.stamp != stamps[step]:
         st.markdown(
             ngettext(
                 "Which words does the prediction depend on? The model rereads the text {count} time, leaving out its "

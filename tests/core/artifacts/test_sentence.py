@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 
 from core.artifacts import sentence
-from core.artifacts.cache import write
+from core.artifacts.cache import read, write
 from core.artifacts.sentence import (
     Deletions,
-    deletions,
     deletions_path,
     drop_old_texts,
     inspected_path,
@@ -44,15 +43,14 @@ def test_a_text_and_a_pair_have_files_of_their_own(tmp_path: Path) -> None:
     assert all(re.fullmatch(r"[0-9a-f]{64}\.safetensors", path.name) for path in names)
 
 
-def test_deletions_are_read_for_their_step_and_weights_alone(tmp_path: Path) -> None:
+def test_deletions_are_read_for_their_text_and_step_alone(tmp_path: Path) -> None:
     found = Deletions(read_of("a b", "c"), np.zeros(2, np.float32), np.full((3, 2), 0.5, np.float32), 77)
     write(deletions_path(tmp_path, "a b", "c", 5), found)
-    again = deletions(tmp_path, "a b", "c", 5, 77)
-    assert again.read == found.read
+    again = read(Deletions, deletions_path(tmp_path, "a b", "c", 5))
+    assert (again.read, again.stamp) == (found.read, 77)
     np.testing.assert_array_equal(again.deleted, found.deleted)
-    assert deletions(tmp_path, "a b", "c", 5, 78) is None
-    assert deletions(tmp_path, "a b", "c", 6, 77) is None
-    assert deletions(tmp_path, "a b", None, 5, 77) is None
+    assert read(Deletions, deletions_path(tmp_path, "a b", "c", 6)) is None
+    assert read(Deletions, deletions_path(tmp_path, "a b", None, 5)) is None
     assert read_inspected(tmp_path, "a b", "c") is None
 
 
