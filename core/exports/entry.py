@@ -23,16 +23,9 @@ STEM_WORDS = 8
 ERROR = "error: "
 # Environment variable for the command line's language, a key of LANGUAGES; English if unset.
 SPOKEN = "SCL_LANGUAGE"
-# The earliest date a zip file can hold. A fixed date makes the bytes reproducible.
-ZIP_DATE = (1980, 1, 1, 0, 0, 0)
 
 # A run, or a pair of runs.
 Exported = TypeVar("Exported")
-
-
-def allow_every_run(store: Store, run: RunRecord) -> Message | None:
-    """Allow every run."""
-    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +51,7 @@ class Export:
     suffix: str
     mime: str
     write: Callable[[Store, RunRecord, Path], None]
-    refusal: Callable[[Store, RunRecord], Message | None] = allow_every_run
+    refusal: Callable[[Store, RunRecord], Message | None] = lambda store, run: None
     text: bool = False
     folder: bool = False
     heavy: bool = False
@@ -135,7 +128,8 @@ def export_bytes(export: Export, store: Store, run_id: str, beside: str | None =
         with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as out:
             for member in sorted(path.rglob("*")):
                 if member.is_file():
-                    info = zipfile.ZipInfo(str(member.relative_to(path.parent)), ZIP_DATE)
+                    # A bare ZipInfo has a fixed date, which keeps the bytes reproducible.
+                    info = zipfile.ZipInfo(str(member.relative_to(path.parent)))
                     info.compress_type = zipfile.ZIP_DEFLATED
                     with member.open("rb") as source, out.open(info, "w", force_zip64=True) as target:
                         shutil.copyfileobj(source, target)
