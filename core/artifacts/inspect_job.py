@@ -135,11 +135,8 @@ def _sentence(store: Store, run: RunRecord, request: Mapping[str, Any], progress
 
 
 def _deletions(store: Store, run: RunRecord, request: Mapping[str, Any], progress: Progress) -> Answer:
-    text, step, folder = (
-        _parse_request_text(store, run, request),
-        _parse_request_step(request),
-        store.run_folder(run.id),
-    )
+    text, step = _parse_request_text(store, run, request), _parse_request_step(request)
+    folder = store.run_folder(run.id)
     first, second = text if isinstance(text, tuple) else (text, None)
     path = deletions_path(folder, first, second, step)
     encoder, tokenizer = load_at(store, run, step)
@@ -210,9 +207,8 @@ def _layers(store: Store, run: RunRecord, request: Mapping[str, Any], progress: 
     if not layer_numbers(folder, step, stamp):
         task = run.config.task
         data = TaskSource(store.folder).rows_of(task, run.config.seed).with_paraphrases(task.paraphrases)
-        assert run.probe is not None
         train = data.train.take(probe_rows(len(data.train), run.config.probe.train_size or 0))
-        texts = [*data.validation.inputs[: run.probe.held_out], *train.inputs]
+        texts = [*data.validation.inputs[: probe_of(run).held_out], *train.inputs]
         # The first token has the same embedding in every text.
         first = 1 if encoder.pooling == "cls" else EMBEDDINGS
         layers = _all_layers(encoder, tokenizer, texts, run.config.precision, progress, first)

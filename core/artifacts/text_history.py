@@ -107,19 +107,16 @@ def biography(found: Inspected, frames: Sequence[int], read: ReadFrame, *, k: in
         weights = 1 / np.maximum(distances, NEAREST_DISTANCE)
         weights /= weights.sum()
         anchors[step] = _Anchor(vector, found.logits[number], rows, weights, embeddings[rows], scores[rows])
-    vectors: list[FloatArray] = []
-    logits: list[FloatArray] = []
-    neighbours: list[NDArray[np.int64]] = []
+    at_frames = []
     for step in frames:
         embeddings, scores = read(step)
         vector, own_scores = _at(step, anchors, embeddings, scores)
-        vectors.append(vector)
-        logits.append(own_scores)
-        neighbours.append(_near(embeddings, vectors[-1], k))
+        at_frames.append((vector, own_scores, _near(embeddings, vector, k)))
+    vectors, logits, neighbours = (np.stack(arrays) for arrays in zip(*at_frames, strict=True))
     first = set(neighbours[0].tolist())
-    stayed = tuple(len(first.intersection(rows.tolist())) for rows in neighbours)
+    stayed = tuple(len(first.intersection(rows)) for rows in neighbours.tolist())
     exact = tuple(step in anchors for step in frames)
-    return Biography(tuple(frames), exact, np.stack(vectors), np.stack(logits), np.stack(neighbours), stayed)
+    return Biography(tuple(frames), exact, vectors, logits, neighbours, stayed)
 
 
 def path(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -12,17 +12,16 @@ from core.advice.prepare import check_models
 from core.config import RunConfig
 from core.errors import ConfigError, EngineError, PlaygroundError
 from core.experiments.design import START, Cell, Design, parse_design
-from core.messages import Message, Text
+from core.messages import Message
 from core.store import Experiment, ExperimentRun, ExperimentTable, Status, Store, TaskLibrary
 from core.tasks import TaskData
-from core.workers import Engine, Jobs, build_engine
+from core.workers import Engine, Jobs, Progress, build_engine
 from core.workers.limits import check_experiments, check_paths
 
 # The kind of the job that creates an experiment's runs.
 FILL = "experiment"
 # A failed job is retried only after this delay, because its cause is likely to persist for a while.
 RETRY_S = 30.0
-Report = Callable[[int, int | None, Text], None]
 # The experiment, cell and seed of a run, its prepared config and its rows.
 _Prepared = tuple[tuple[str, int, int], RunConfig, TaskData]
 
@@ -193,7 +192,7 @@ def count_unfinished_runs(design: Design, runs: Sequence[ExperimentRun]) -> int:
     return len(find_missing_runs(design, runs)) + sum(not run.ended for run in runs)
 
 
-def make_runs(engine: Engine, experiment_id: str, report: Report, most: int | None = None) -> int:
+def make_runs(engine: Engine, experiment_id: str, report: Progress, most: int | None = None) -> int:
     """Create the missing runs of an experiment, or reuse identical ones, until the experiment is stopped.
 
     If a run cannot be created, the reason is stored instead.
@@ -271,7 +270,7 @@ def _queue(engine: Engine, table: ExperimentTable, prepared: Sequence[_Prepared]
     return len(prepared) - len(reused)
 
 
-def job(request: dict[str, Any], store_folder: Path, progress: Report) -> dict[str, Any]:
+def job(request: dict[str, Any], store_folder: Path, progress: Progress) -> dict[str, Any]:
     """Create an experiment's runs. Args: request: "experiment", its id. Returns: "new", the number of new runs."""
     engine = build_engine(Store(store_folder))
     return {"new": make_runs(engine, str(request["experiment"]), progress)}

@@ -24,11 +24,12 @@ from scipy.special import softmax
 from core import __version__
 from core.advice.score_source import score_notes_of, scored_evaluations, spearman_text
 from core.artifacts.shared_examples import example_keys, find_shared_rows, find_turn, linked_ids
+from core.artifacts.weights import probe_of
 from core.config.compare import shared_steps
 from core.config.describe import Setting, objective_label, settings
 from core.config.run import without_folders
 from core.errors import StoreError
-from core.events import BASELINE_TEST, VALIDATION, Evaluation, FloatArray, Probe
+from core.events import BASELINE_TEST, TEST, VALIDATION, Evaluation, FloatArray
 from core.exports.entry import Export, file_stem, refuse_unended, text_writer
 from core.figures.curves import curves_figure
 from core.figures.figure_svg import figure_svg, with_shared_ranges
@@ -51,7 +52,6 @@ from core.tasks.registry import task_label
 from core.workers.run_rows import majority_rate
 
 FOLDER = Path(__file__).resolve().parents[2] / "assets" / "page"
-TEST = "test"
 SPLITS = {
     TEST: N_("Test, scored once at the end"),
     VALIDATION: N_("Validation, at the last frame"),
@@ -74,8 +74,7 @@ class _PageRun:
     def __init__(self, store: Store, run: RunRecord) -> None:
         self.store, self.run = store, run
         self.config = without_folders(run.effective)
-        assert run.probe is not None
-        self.probe: Probe = run.probe
+        self.probe = probe_of(run)
         reads = (store.map_points, store.logits)
         steps = [s for s in store.frame_steps(run.id) if all(np.isfinite(read(run.id, s)).all() for read in reads)]
         self.steps = [steps[place] for place in thin_indices(len(steps), FRAMES_MAX)]

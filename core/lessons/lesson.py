@@ -136,7 +136,7 @@ class Lesson(Section):
         about: the question it answers.
         place: its position in the list.
         minutes: time it takes.
-        hides: elements hidden in all parts, see `Shown`.
+        hides: elements hidden in all parts, see `LessonPage`.
         numbers: numbers in its texts and checks, by name.
     """
 

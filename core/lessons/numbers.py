@@ -13,6 +13,7 @@ from pydantic import Field
 from core.artifacts.frame_loss import batch_rows, shown_contrast
 from core.artifacts.replay import open_replay
 from core.artifacts.shipped import SHIPPED
+from core.artifacts.weights import probe_of
 from core.config.fields import Section
 from core.experiments.archive import open_archive
 from core.experiments.design import parse_design
@@ -130,8 +131,7 @@ def value_of(store: Store, number: Number) -> float | str | None:
         return _of_word(store, run_id, int(step), number)
     if number.vectors is None:
         return _of_forces(store, run_id, int(step), number)
-    probe = store.run(run_id).probe
-    assert probe is not None
+    probe = probe_of(store.run(run_id))
     # Measure the vectors of the validation texts, as Explore does.
     vectors = store.embeddings(run_id, int(step))[: probe.held_out]
     return frame_measures(vectors, probe.labels[: probe.held_out], [number.vectors])[number.vectors]
@@ -153,8 +153,7 @@ def _of_forces(store: Store, run_id: str, step: int, number: Number) -> float | 
     from core.losses.forces import losses_at_mean_positive, push_spread
 
     run = store.run(run_id)
-    probe = run.probe
-    assert probe is not None
+    probe = probe_of(run)
     shown = shown_contrast(run.effective, step, None, None)
     rows = batch_rows(len(probe.ids), shown.batch_size)
     features = torch.from_numpy(np.array(store.embeddings(run_id, step)[rows]))
@@ -182,8 +181,7 @@ def _of_lab(setting: Setting, quantity: str) -> float:
 
 def _of_word(store: Store, run_id: str, step: int, number: Number) -> float | None:
     """Return the attention of [CLS] to a word of an example; None if the word does not occur."""
-    probe, tokens = store.run(run_id).probe, store.tokens(run_id)
-    assert probe is not None
+    probe, tokens = probe_of(store.run(run_id)), store.tokens(run_id)
     place = [probe.ids[row] for row in tokens.rows].index(number.example)
     text, weights = tokens.texts[place], _word_weights(store, run_id, step)[place]
     named = [
