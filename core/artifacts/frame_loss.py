@@ -40,7 +40,7 @@ class ShownContrast:
     """The loss whose forces are shown at a frame.
 
     Attributes:
-        law: the loss, on one vector per text.
+        law: the loss, on one vector per text, with the τ of that step if it has one.
         own: whether the run itself used this loss at that step.
         source: the arrays of a frame that the loss compares.
         about: a sentence that names the loss.
@@ -54,11 +54,6 @@ class ShownContrast:
     about: str
     remarks: tuple[str, ...]
     batch_size: int
-
-    @property
-    def temperature(self) -> float | None:
-        """τ at that step; None for a loss without one."""
-        return self.law.temperature
 
 
 def batch_rows(count: int, size: int, draw: int = 0, anchor: int | None = None) -> list[int]:

@@ -30,7 +30,6 @@ END_TEXTS_MAX = 500
 # Characters that follow the preceding word without a space.
 CLOSING = tuple(",.;:!?…)]}»”，。；：！？、）」』")
 
-
 # Error texts for a text that is empty, too long or damaged.
 OF_TEXT = (
     N_("The text {text} is empty: type at least one character."),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import tempfile
 import time
@@ -32,10 +31,6 @@ class Shipped:
     @property
     def path(self) -> Path:
         return FOLDER / f"{self.name}.zip"
-
-    @property
-    def config_path(self) -> Path:
-        return FOLDER / f"{self.name}.json"
 
 
 SHIPPED = {
@@ -115,7 +110,7 @@ def make(config: RunConfig, path: Path) -> None:
 
 def draft_of(one: Shipped) -> RunConfig:
     """Read the draft config of a shipped replay."""
-    return parse_config(json.loads(one.config_path.read_text(encoding="utf-8")))
+    return parse_config((FOLDER / f"{one.name}.json").read_text(encoding="utf-8"))
 
 
 def rebuild(names: Sequence[str], paths: Mapping[str, Path], make: Callable[[str], None], unknown: str) -> int:

@@ -366,7 +366,7 @@ def notes(results: Results) -> Iterator[str]:
     if comparisons and not results.over_seeds:
         yield _("Differences are in {unit}.", unit=unit(results))
     elif comparisons:
-        how = HOW_BY_EXAMPLE if results.by_example else HOW_BY_SEED
+        how = HOW_BY_EXAMPLE if all(one.difference.examples for one in comparisons) else HOW_BY_SEED
         yield _(
             how,
             unit=unit(results),

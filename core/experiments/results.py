@@ -187,11 +187,6 @@ class Results:
         return [cell.comparison for cell in self.cells if cell.comparison is not None]
 
     @property
-    def by_example(self) -> bool:
-        """True if all differences were computed example by example."""
-        return bool(self.comparisons) and all(one.difference.examples for one in self.comparisons)
-
-    @property
     def best(self) -> CellResult | None:
         """The cell with the best mean; None without a score, or if neither direction is better."""
         sign = {"higher": 1, "lower": -1}.get(self.measure.better or "", 0)

@@ -21,7 +21,6 @@ from core.store import Store
 FOLDER = Path(__file__).resolve().parents[2] / "assets" / "experiments"
 POLL_S = 1.0
 
-
 # The number of seeds of each, by the name of its protocol; None for the protocol's default.
 SHIPPED_EXPERIMENTS: Mapping[str, int | None] = {
     "few-shot": 9,

@@ -158,7 +158,7 @@ def _of_forces(store: Store, run_id: str, step: int, number: Number) -> float | 
     rows = batch_rows(len(probe.ids), shown.batch_size)
     features = torch.from_numpy(np.array(store.embeddings(run_id, step)[rows]))
     labels = torch.tensor([probe.labels[row] for row in rows])
-    temperature = number.temperature or shown.temperature
+    temperature = number.temperature or shown.law.temperature
     spread = push_spread(features, labels, temperature=temperature, law=shown.law)
     at_mean = losses_at_mean_positive(features, labels, temperature=temperature, law=shown.law)
     value = {

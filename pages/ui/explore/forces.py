@@ -81,7 +81,7 @@ def choose_forces(frames: Frames, number: int, selected: int | None) -> BatchFor
     # For a loss that replaces the run's own, the reason comes first.
     st.caption(sentences([name, remarks] if shown.own else [remarks, name]))
     temperature = None
-    if (own := shown.temperature) is not None:  # the slider starts at the τ of the shown loss; a chosen τ persists
+    if (own := shown.law.temperature) is not None:  # the slider starts at the τ of the shown loss; a chosen τ persists
         named = {*NAMED, own}
         between = {tau for tau in TAUS if all(abs(np.log(tau / one)) > SAME for one in named)}
         taus = sorted({*(round(tau, 3) for tau in between), *named})
@@ -153,7 +153,7 @@ def _acting(
     if selected is not None:
         place = rows.index(selected)
     else:
-        own = batch_forces(features, labels, temperature=shown.temperature, law=shown.law)
+        own = batch_forces(features, labels, temperature=shown.law.temperature, law=shown.law)
         place = int(own.losses.argmax())
     return BatchForces(shown, law, temperature, rows, place, selected is None, found, features, labels)
 
@@ -230,8 +230,8 @@ def forces(frames: Frames, acting: BatchForces) -> None:
         )
     draw_cards("anchor", "positive", "negative", "effective_negatives", "l_out", "l_in")
     _texts(frames, acting)
-    if temperature is not None and acting.shown.temperature is not None:
-        _curves(frames, acting, temperature, acting.shown.temperature)
+    if temperature is not None and acting.shown.law.temperature is not None:
+        _curves(frames, acting, temperature, acting.shown.law.temperature)
 
 
 def _strength(acting: BatchForces) -> NDArray[np.float64]:

@@ -22,7 +22,7 @@ def made(*terms: dict[str, Any], turns: tuple[tuple[int, str, float], ...] = ())
 def test_a_plain_run_is_shown_exactly() -> None:
     found = shown_contrast(made({"loss": "supcon", "temperature": 0.2, "weight": 0.9}, CE), 8, None, 6)
     assert (found.law.symbol, found.law.views) == ("L_out", 1)
-    assert (found.temperature, found.own, found.source) == (0.2, True, "vectors")
+    assert (found.law.temperature, found.own, found.source) == (0.2, True, "vectors")
     assert found.remarks == ()
     assert found.batch_size == 12
     assert found.about == ("The contrastive loss of this run at step 8 is Supervised contrastive (L_out), τ 0.2.")
@@ -30,7 +30,7 @@ def test_a_plain_run_is_shown_exactly() -> None:
 
 def test_variant_and_temperature_are_those_of_the_frames_step() -> None:
     config = made({"loss": "supcon", "temperature": 0.2, "variant": "in"}, turns=((5, "temperature", 0.7),))
-    assert [shown_contrast(config, step, None, 6).temperature for step in (0, 4, 5, 20)] == [0.2, 0.2, 0.7, 0.7]
+    assert [shown_contrast(config, step, None, 6).law.temperature for step in (0, 4, 5, 20)] == [0.2, 0.2, 0.7, 0.7]
     assert shown_contrast(config, 5, None, 6).law.symbol == "L_in"
 
 

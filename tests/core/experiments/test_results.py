@@ -34,7 +34,6 @@ def test_the_difference_is_paired_by_seed_and_by_example(begun: Begun) -> None:
     table = [[float(place < 10 + add + seed % 3) for place in range(20)] for add in (0, 4) for seed in range(5)]
     assert ours.comparison.difference == paired_difference(table[5:], table[:5])
     assert ours.comparison.difference.examples == len(LABELS)
-    assert found.by_example
     assert ours.comparison.baseline == 0
 
 
@@ -46,7 +45,6 @@ def test_without_predictions_or_scores_of_examples_seeds_are_paired(
     experiments.begin(design(seeds=3))
     found = shown(experiments, measure)
     assert found.cells[1].comparison.difference.examples == 0
-    assert not found.by_example
 
 
 def test_cross_entropy_is_that_of_the_examples(begun: Begun) -> None:
