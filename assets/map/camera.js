@@ -8,8 +8,6 @@ const MOST_MAGNIFIED = 4; // maximum zoom of the home view, so that collapsed po
 const HOME_MARGIN = 1.04;
 const EASE_MS = 120;
 
-const clamp = (value, low, high) => Math.min(high, Math.max(low, value));
-
 // Camera of a panel: { x, y, reach } in map units, where `reach` extends to the nearer edge, or a 3-D camera.
 function cameraOf(panel) {
   if (panel.camera) return panel.camera;

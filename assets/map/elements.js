@@ -1,18 +1,6 @@
-// DOM nodes of the component. Untrusted text is only set as textContent.
+// Icons, buttons and the theme of the components that draw points.
 
-function make(tag, { className, text, ...attributes } = {}, ...children) {
-  const node = document.createElement(tag);
-  if (className) node.className = className;
-  if (text !== undefined) node.textContent = text;
-  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
-  node.append(...children);
-  return node;
-}
-
-// Set a node's text only if it differs, because setting it always triggers a layout.
-function write(node, text) {
-  if (node.textContent !== text) node.textContent = text;
-}
+const clamp = (value, low, high) => Math.min(high, Math.max(low, value));
 
 const ICONS = {
   play: "M7 4.5v15l12-7.5z",

@@ -33,13 +33,9 @@ function listenToPointer(panel, view) {
   const fingers = new Map(); // pointer id → position
   let drag = null;
   let pinch = null;
-  const placeIn = (event) => {
-    const box = canvas.getBoundingClientRect();
-    return [event.clientX - box.left, event.clientY - box.top];
-  };
 
   const hover = (event) => {
-    const [x, y] = placeIn(event);
+    const [x, y] = placeIn(canvas, event);
     const row = panel.moment?.from >= 0 ? rowAt(panel, x, y, REACH_PX) : null;
     view.setHover(row === null ? null : panel.examples.ids[row]);
     const own = row === null ? ownAt(panel, view, x, y) : null;
@@ -56,13 +52,13 @@ function listenToPointer(panel, view) {
 
   canvas.addEventListener("pointerdown", (event) => {
     if (event.button !== 0 || panel.moment === undefined) return;
-    fingers.set(event.pointerId, placeIn(event));
+    fingers.set(event.pointerId, placeIn(canvas, event));
     canvas.setPointerCapture(event.pointerId);
     if (fingers.size === 2) {
       [pinch, drag, panel.drawn] = [spread(), null, null];
       return;
     }
-    const start = placeIn(event);
+    const start = placeIn(canvas, event);
     drag = { start, far: false, camera: cameraOf(panel), outline: [start] };
   });
 
@@ -71,12 +67,12 @@ function listenToPointer(panel, view) {
       if (event.pointerType === "mouse") hover(event);
       return;
     }
-    fingers.set(event.pointerId, placeIn(event));
+    fingers.set(event.pointerId, placeIn(canvas, event));
     if (pinch && fingers.size === 2) {
       const now = spread();
       view.look(panel, zoomed(panel, now.distance / Math.max(1, pinch.distance), now.x, now.y));
       pinch = now;
-    } else if (drag) moved(placeIn(event));
+    } else if (drag) moved(placeIn(canvas, event));
   });
 
   const moved = ([x, y]) => {
@@ -122,7 +118,7 @@ function listenToPointer(panel, view) {
     hideTip(panel);
   });
   canvas.addEventListener("dblclick", (event) => {
-    if (rowAt(panel, ...placeIn(event), REACH_PX) === null) view.choose([], false);
+    if (rowAt(panel, ...placeIn(canvas, event), REACH_PX) === null) view.choose([], false);
   });
   // The wheel scrolls the page; with Ctrl or ⌘, as in a trackpad pinch, it zooms.
   canvas.addEventListener(
@@ -130,7 +126,7 @@ function listenToPointer(panel, view) {
     (event) => {
       if (!event.ctrlKey && !event.metaKey) return;
       event.preventDefault();
-      view.look(panel, zoomed(panel, Math.exp(-clamp(event.deltaY, -200, 200) / 400), ...placeIn(event)));
+      view.look(panel, zoomed(panel, Math.exp(-clamp(event.deltaY, -200, 200) / 400), ...placeIn(canvas, event)));
     },
     { passive: false },
   );

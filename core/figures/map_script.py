@@ -15,8 +15,10 @@ def _scripts(*names: str) -> list[Path]:
 # Concatenated, the files of a list form one module.
 # Translation helpers. The page that mounts them must supply `script_messages`.
 WORDS = _scripts("words")
+# DOM nodes, for any component.
+NODES = _scripts("nodes")
 # Symbols and icons, which other figures with points use too.
-MARKS = _scripts("symbols", "elements")
+MARKS = [*NODES, *_scripts("symbols", "elements")]
 # The map without its Streamlit binding.
 MAP = [
     *(*_scripts("bundles"), *WORDS, *MARKS),

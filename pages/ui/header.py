@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from core.figures.map_script import WORDS
+from core.figures.map_script import NODES, WORDS
 from core.messages import ENGLISH, LANGUAGES, _, ask_for_language, script_messages
 from core.settings import settings
 from pages.ui import state
@@ -50,7 +50,7 @@ def _spoken() -> str:
 VERSION = 1
 
 # The style of the language switch, which every page draws too, includes that of this button.
-_button = component("copy_link", '<div class="copy-link"></div>', [*WORDS, UI / "link.js"])
+_button = component("copy_link", '<div class="copy-link"></div>', [*WORDS, *NODES, UI / "link.js"])
 
 
 def copy_link() -> None:

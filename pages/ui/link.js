@@ -11,20 +11,11 @@ function linkTo({ address, name, version }) {
 }
 
 function makeLink(node) {
-  const button = document.createElement("button");
-  button.type = "button";
-  button.className = "copy-link-button";
-  button.textContent = _("Copy link");
-  button.setAttribute("aria-expanded", "false");
-  const field = document.createElement("input");
-  field.readOnly = true;
-  field.setAttribute("aria-label", _("Link to this view"));
-  const said = document.createElement("p");
-  said.setAttribute("role", "status");
-  const box = document.createElement("div");
-  box.className = "copy-link-box";
-  box.hidden = true;
-  box.append(field, said);
+  const look = { type: "button", className: "copy-link-button", "aria-expanded": "false" };
+  const button = make("button", look, _("Copy link"));
+  const field = make("input", { readonly: "", "aria-label": _("Link to this view") });
+  const said = make("p", { role: "status" });
+  const box = make("div", { className: "copy-link-box", hidden: "" }, field, said);
   node.replaceChildren(button, box);
 
   const show = (open) => {

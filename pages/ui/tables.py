@@ -13,6 +13,7 @@ from typing import Any
 import streamlit as st
 
 from core.events import Probe
+from core.figures.map_script import NODES
 from core.figures.template import class_colour
 from core.messages import N_, _
 from core.quantities import percent, signed
@@ -40,7 +41,7 @@ LEVEL_NAMES, LEVEL_CHARS = 4, 16
 _mount = component(
     "cell_table",
     '<div class="cell-table" role="region" tabindex="-1"></div>',
-    [UI / "cell_table.js"],
+    [*NODES, UI / "cell_table.js"],
     [UI / "cell_table.css"],
 )
 
