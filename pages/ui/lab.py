@@ -44,7 +44,6 @@ _mount = component(
 class _LabState:
     """State of the lab in this browser: the latest settings, and the last answer."""
 
-    space: str
     settings: list[Setting]
     moves: tuple[Move, ...]
     anchor: int | None
@@ -69,7 +68,6 @@ def lab(stage: Stage, beside: bool) -> None:
     shown = state.session_value(
         SHOWN,
         lambda: _LabState(
-            stage.space,
             [LossLab.FIRST.read(read_setting, first or USUAL), LossLab.SECOND.read(read_setting, first or SECOND)],
             LossLab.MOVED.read(lambda text: read_moves(text, stage.points), ()),
             LossLab.ANCHOR.read(lambda text: _number(text, points), None),

@@ -20,7 +20,7 @@ function valueAt(knob, tick) {
 
 function tickOf(knob, value) {
   const share = knob.log ? Math.log(value / knob.low) / Math.log(knob.high / knob.low) : (value - knob.low) / (knob.high - knob.low);
-  return Math.round(clampTo(share, 0, 1) * TICKS);
+  return Math.round(clamp(share, 0, 1) * TICKS);
 }
 
 class Knobs {

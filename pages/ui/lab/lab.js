@@ -61,13 +61,7 @@ class Lab {
 
   panelOf(setting, i, several) {
     const panel = { i, moment: null, ended: null };
-    panel.picture = new Picture({
-      drag: (picture, mark, x, y) => this.drag(panel, mark, x, y),
-      drop: () => this.drop(),
-      press: (mark) => this.press(mark),
-      draw: () => this.draw(),
-      key: (event, picture) => this.key(event, panel, picture),
-    });
+    panel.picture = new Picture(this, panel);
     panel.knobs = new Knobs(several ? `, ${"AB"[i]}` : "", this.data.losses, () => this.turned());
     panel.knobs.set(setting, this.data.offered);
     panel.numbers = make("div", { className: "lab-numbers" });
@@ -149,8 +143,7 @@ class Lab {
     }
     this.node.dataset.answered = String(number);
     if (!this.playing) this.rested();
-    if (this.target > at) this.at = Math.min(this.target, this.history.length - 1);
-    else this.at = Math.min(this.at, this.history.length - 1);
+    this.at = Math.min(this.target > at ? this.target : this.at, this.history.length - 1);
     const next = this.wanted;
     this.wanted = null;
     if (this.target > this.history.length - 1 && !this.exploded()) this.askOn(240);
@@ -180,8 +173,7 @@ class Lab {
 
   // Request the current step again, because a change has made the later steps invalid.
   askAgain(moves = [], steps = 0) {
-    const at = this.at;
-    this.ask({ from: at === 0 && !this.history.length ? null : this.heldAt(at), at, steps, moves });
+    this.ask({ from: this.heldAt(this.at), at: this.at, steps, moves });
   }
 
   turned() {
@@ -224,7 +216,7 @@ class Lab {
   }
 
   // Arrow keys move the anchor; N and P choose another anchor.
-  key(event, panel, picture) {
+  key(event, { picture }) {
     const ways = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
     const texts = this.labels.length;
     if (event.ctrlKey || event.metaKey || event.altKey) return;
@@ -296,7 +288,7 @@ class Lab {
 
   goTo(at) {
     this.pause();
-    this.at = clampTo(at, 0, this.history.length - 1);
+    this.at = clamp(at, 0, this.history.length - 1);
     this.draw(true);
   }
 
@@ -328,7 +320,7 @@ class Lab {
     for (const panel of this.panels) {
       panel.moment = moments[panel.i];
       if (!panel.moment) continue;
-      panel.picture.draw(this, panel);
+      panel.picture.draw();
       writeNumbers(this, panel);
     }
     const label = this.playing ? _("Pause") : _("Play");
@@ -382,14 +374,6 @@ class Lab {
 
   className(number) {
     return _("class {number}", { number: number + 1 });
-  }
-
-  colour(label) {
-    return this.data.colours[label];
-  }
-
-  symbol(label) {
-    return this.data.symbols[label];
   }
 
   close() {

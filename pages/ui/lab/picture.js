@@ -13,8 +13,8 @@ const TURN = 0.01;
 const NUMBER_PX = 12; // distance of a number from its point, and minimum distance between numbers
 
 class Picture {
-  constructor(act) {
-    Object.assign(this, { act, yaw: 0.5, pitch: 0.35, reach: 1.25, width: 0, height: 0 });
+  constructor(lab, panel) {
+    Object.assign(this, { lab, panel, yaw: 0.5, pitch: 0.35, reach: 1.25, width: 0, height: 0 });
     this.canvas = make("canvas", { className: "lab-canvas", tabindex: "0", role: "img" });
     this.node = make("div", { className: "lab-stage" }, this.canvas);
     this.listen();
@@ -63,8 +63,8 @@ class Picture {
     return [cosY * a - sinY * away, sinY * a + cosY * away, z];
   }
 
-  draw(view, panel) {
-    const { pen } = this;
+  draw() {
+    const { pen, lab: view, panel } = this;
     if (!pen || this.width < 20 || !panel.moment) return;
     const { moment } = panel;
     const places = moment.places ?? moment.points;
@@ -89,9 +89,7 @@ class Picture {
       this.reach = 1.18;
       return;
     }
-    let farthest = 1;
-    for (const views of places) for (const place of views) farthest = Math.max(farthest, ...place.map(Math.abs));
-    const goal = farthest * 1.15;
+    const goal = Math.max(1, ...places.flat(2).map(Math.abs)) * 1.15;
     const now = performance.now();
     const left = this.grownAt && !view.still ? Math.exp(-(now - this.grownAt) / GROW_MS) : 0;
     this.grownAt = now;
@@ -122,16 +120,9 @@ class Picture {
   }
 
   drawRing(ring) {
-    const { pen } = this;
-    pen.beginPath();
-    for (let i = 0; i <= 64; i += 1) {
-      const angle = (i / 64) * 2 * Math.PI;
-      const place = ring === "equator" ? [Math.cos(angle), Math.sin(angle), 0] : [Math.cos(angle), 0, Math.sin(angle)];
-      const [x, y] = this.project(place);
-      if (i) pen.lineTo(x, y);
-      else pen.moveTo(x, y);
-    }
-    pen.stroke();
+    const angles = Array.from({ length: 65 }, (_, i) => (i / 64) * 2 * Math.PI);
+    const places = angles.map((angle) => (ring === "equator" ? [Math.cos(angle), Math.sin(angle), 0] : [Math.cos(angle), 0, Math.sin(angle)]));
+    this.line(...places.map((place) => this.project(place)));
   }
 
   drawCorners(view) {
@@ -139,14 +130,13 @@ class Picture {
     corners.forEach((one, i) => corners.slice(i + 1).forEach((other) => this.line(one, other)));
     corners.forEach(([x, y], number) => {
       const out = y > this.height / 2 ? 16 : -8;
-      this.label(view.className(number), x, y + out, view, view.colour(number));
+      this.label(view.className(number), x, y + out, view, view.data.colours[number]);
     });
   }
 
-  line([x, y], [u, v]) {
+  line(...points) {
     this.pen.beginPath();
-    this.pen.moveTo(x, y);
-    this.pen.lineTo(u, v);
+    points.forEach(([x, y], i) => (i ? this.pen.lineTo(x, y) : this.pen.moveTo(x, y)));
     this.pen.stroke();
   }
 
@@ -156,19 +146,17 @@ class Picture {
     const half = pen.measureText(text).width / 2 + 4;
     pen.textAlign = "center";
     pen.fillStyle = colour ?? view.theme.text;
-    pen.fillText(text, clampTo(x, half, this.width - half), clampTo(y, 12, this.height - 4));
+    pen.fillText(text, clamp(x, half, this.width - half), clamp(y, 12, this.height - 4));
   }
 
   marksOf(view, panel, places) {
-    const marks = [];
-    places.forEach((views, text) =>
-      views.forEach((place, number) => {
+    return places.flatMap((views, text) =>
+      views.map((place, number) => {
         const held = view.dragging?.panel === panel && view.dragging.text === text && view.dragging.view === number;
         const [x, y, near] = this.project(held ? view.dragging.to : place);
-        marks.push({ text, view: number, x, y, near, label: view.labels[text] });
+        return { text, view: number, x, y, near, label: view.labels[text] };
       }),
     );
-    return marks;
   }
 
   drawMark({ x, y, near, label, text, view: number }, view) {
@@ -177,10 +165,10 @@ class Picture {
     pen.save();
     pen.translate(x, y);
     pen.globalAlpha = this.deep && near < -0.05 ? 0.4 : 1;
-    pen.fillStyle = view.colour(label);
+    pen.fillStyle = view.data.colours[label];
     pen.strokeStyle = view.theme.background;
     pen.lineWidth = 1;
-    const path = new Path2D(symbolPath(view.symbol(label), r));
+    const path = new Path2D(symbolPath(view.data.symbols[label], r));
     pen.fill(path);
     pen.stroke(path);
     if (text === view.anchor && number === 0) {
@@ -206,21 +194,18 @@ class Picture {
 
   drawArrows(view, moment, places) {
     const { pen } = this;
-    let longest = 0;
-    for (const views of moment.arrows) for (const arrow of views) longest = Math.max(longest, Math.hypot(...arrow));
+    const longest = Math.max(0, ...moment.arrows.flat().map((arrow) => Math.hypot(...arrow)));
     if (!(longest > 0)) return;
     pen.strokeStyle = pen.fillStyle = view.theme.text;
     pen.globalAlpha = 0.75;
     pen.lineWidth = 1.4;
     // Lengths are square roots relative to the longest since the start, so that short arrows stay visible.
     this.longest = view.at ? Math.max(this.longest ?? 0, longest) : longest;
-    const factorOf = (arrow) => (ARROW_PX / this.scale) * Math.sqrt(1 / this.longest / Math.hypot(...arrow));
     moment.arrows.forEach((views, text) =>
       views.forEach((arrow, number) => {
-        const place = places[text][number];
-        if (view.dragging?.text === text) return;
-        if (!Math.hypot(...arrow)) return;
-        const factor = factorOf(arrow);
+        const [place, length] = [places[text][number], Math.hypot(...arrow)];
+        if (view.dragging?.text === text || !length) return;
+        const factor = (ARROW_PX / this.scale) * Math.sqrt(1 / this.longest / length);
         this.arrow(this.project(place), this.project(place.map((value, axis) => value + arrow[axis] * factor)));
       }),
     );
@@ -245,7 +230,7 @@ class Picture {
     if (!moment.class_vectors || view.space === "simplex") return;
     const { pen } = this;
     moment.class_vectors.forEach((vector, number) => {
-      pen.strokeStyle = pen.fillStyle = view.colour(number);
+      pen.strokeStyle = pen.fillStyle = view.data.colours[number];
       pen.lineWidth = 2.5;
       pen.globalAlpha = 0.8;
       this.arrow(this.project(vector.map(() => 0)), this.project(vector));
@@ -300,10 +285,6 @@ class Picture {
   // Drag a point to move it, drag the background to rotate a 3-D space, press a point to make it the anchor.
   listen() {
     const { canvas } = this;
-    const placeIn = (event) => {
-      const box = canvas.getBoundingClientRect();
-      return [event.clientX - box.left, event.clientY - box.top];
-    };
     let held = null;
     canvas.addEventListener("pointerdown", (event) => {
       if (event.button !== 0) return;
@@ -320,27 +301,25 @@ class Picture {
       }
       held.far ||= Math.hypot(x - held.x, y - held.y) > DRAG_PX;
       if (!held.far) return;
-      if (held.mark) this.act.drag(this, held.mark, x, y);
+      if (held.mark) this.lab.drag(this.panel, held.mark, x, y);
       else if (this.deep) {
         this.yaw = held.yaw - (x - held.x) * TURN;
-        this.pitch = clampTo(held.pitch + (y - held.y) * TURN, -1.55, 1.55);
-        this.act.draw();
+        this.pitch = clamp(held.pitch + (y - held.y) * TURN, -1.55, 1.55);
+        this.lab.draw();
       }
     });
     const ended = (event) => {
       if (!held) return;
       const done = held;
       held = null;
-      if (done.far && done.mark) this.act.drop();
-      else if (!done.far && event.type === "pointerup") this.act.press(done.mark);
+      if (done.far && done.mark) this.lab.drop();
+      else if (!done.far && event.type === "pointerup") this.lab.press(done.mark);
     };
     canvas.addEventListener("pointerup", ended);
     canvas.addEventListener("pointercancel", ended);
-    canvas.addEventListener("keydown", (event) => this.act.key(event, this));
+    canvas.addEventListener("keydown", (event) => this.lab.key(event, this.panel));
   }
 }
-
-const clampTo = (value, low, high) => Math.min(high, Math.max(low, value));
 
 function shortNumber(value) {
   if (value === null || value === undefined || !Number.isFinite(value)) return "–";

@@ -138,7 +138,7 @@ const hasClassVectors = ({ space, panels }) => space !== "simplex" && panels.som
 function legendOf(lab) {
   const mark = (label) => {
     const drawing = svgNode("svg", { viewBox: "-9 -9 18 18", width: 14, height: 14, "aria-hidden": "true" });
-    drawing.append(svgNode("path", { d: symbolPath(lab.symbol(label), 6), fill: lab.colour(label) }));
+    drawing.append(svgNode("path", { d: symbolPath(lab.data.symbols[label], 6), fill: lab.data.colours[label] }));
     return make("span", {}, drawing, lab.className(label));
   };
   const stroke = (colour, dash, text) => {
@@ -147,7 +147,7 @@ function legendOf(lab) {
     return make("span", {}, drawing, text);
   };
   const acting = lab.anchor === null ? [] : [stroke(PULL_COLOUR, "", _("pulls the ringed point")), stroke(PUSH_COLOUR, "4 3", _("pushes the ringed point"))];
-  const rays = hasClassVectors(lab) ? [stroke(lab.colour(0), "", _("from the origin: class vectors"))] : [];
+  const rays = hasClassVectors(lab) ? [stroke(lab.data.colours[0], "", _("from the origin: class vectors"))] : [];
   const traceOf = (field, panel) => lab.data.figure.data.find(({ meta }) => meta.field === field && meta.panel === panel);
   const settings = lab.panels.length < 2 ? [] : lab.panels.map((_panel, at) => stroke(traceOf("loss", at).line.color, "", _("curves of {name}", { name: "AB"[at] })));
   const lines = [["collapse", "6 4", _("collapse line of the loss")], ["bound", "1.5 3", _("lower bound of the loss")]]
