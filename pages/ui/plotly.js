@@ -1,6 +1,6 @@
 // Plotly in the browser: loaded once from this server, in the page's theme, without buttons that upload data.
 
-const waiting = new Map(); // address of plotly.min.js → promise of Plotly
+let loading = null; // promise of Plotly
 
 // Remove Plotly's cloud upload and the link to its site, so that nothing leaves the machine. The labels of its tools
 // are translated; their keys are Plotly's English texts.
@@ -30,22 +30,17 @@ const CLOUD_BUTTONS = ["sendChartToCloud", "sendDataToCloud", "editInChartStudio
 
 function loadPlotly(url) {
   if (window.Plotly) return Promise.resolve(window.Plotly);
-  if (!waiting.has(url)) {
-    waiting.set(
-      url,
-      new Promise((resolve, reject) => {
-        const script = document.createElement("script");
-        script.src = url;
-        script.onload = () => resolve(window.Plotly);
-        script.onerror = () => {
-          waiting.delete(url);
-          reject(new Error(_("{address} could not be loaded", { address: url })));
-        };
-        document.head.appendChild(script);
-      }),
-    );
-  }
-  return waiting.get(url);
+  loading ??= new Promise((resolve, reject) => {
+    const script = document.createElement("script");
+    script.src = url;
+    script.onload = () => resolve(window.Plotly);
+    script.onerror = () => {
+      loading = null;
+      reject(new Error(_("{address} could not be loaded", { address: url })));
+    };
+    document.head.appendChild(script);
+  });
+  return loading;
 }
 
 // Average width of a letter. A title that is too wide loses the note beside its name.
