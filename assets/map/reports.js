@@ -16,11 +16,9 @@ class Reports {
 
   // Send a value after `delay` ms, or at once if 0. A later report of the same field replaces a pending one.
   report(field, value, delay) {
-    this.last = Math.max(this.last + 1, Date.now());
-    const report = { number: this.last, value };
     clearTimeout(this.timers[field]);
     const go = () => {
-      this.sent = { ...this.sent, [field]: report };
+      this.note(field, value);
       this.send(this.sent);
     };
     if (delay) this.timers[field] = setTimeout(go, delay);
