@@ -109,15 +109,12 @@ def _slider(
     about = sentences([_(knob.help), _(WHEN)])
     st.slider(
         _(knob.label),
-        scale.low,
-        scale.high,
-        drawn.start,
-        step=scale.step,
-        format=scale.format,
+        value=drawn.start,
         help=card(CARDS[name], about) if name in CARDS else about,
         on_change=turned,
         disabled=over or not visitor().may_change(run.owner),
         key=drawn.key(key),
+        **scale.look,
     )
 
 

@@ -151,19 +151,8 @@ def _named_or_chosen(place: Any, parameter: Parameter, words: Mapping[str, str],
 
 def number_slider(place: Any, knob: Knob, about: str, key: str) -> float:
     """Draw a slider at a knob's value and read it; a value outside the knob's span widens the scale."""
-    scale = slider_scale(knob.slider, [knob.value])
-    return float(
-        place.slider(
-            _(knob.label),
-            scale.low,
-            scale.high,
-            knob.value,
-            step=scale.step,
-            format=scale.format,
-            help=_(about) or None,
-            key=key,
-        )
-    )
+    look = slider_scale(knob.slider, [knob.value]).look
+    return float(place.slider(_(knob.label), value=knob.value, help=_(about) or None, key=key, **look))
 
 
 class Scale(NamedTuple):
@@ -174,12 +163,10 @@ class Scale(NamedTuple):
     digits: int
 
     @property
-    def step(self) -> float:
-        return 10.0**-self.digits
-
-    @property
-    def format(self) -> str:
-        return f"%.{self.digits}f"
+    def look(self) -> dict[str, Any]:
+        """Arguments of `st.slider`."""
+        step, form = 10.0**-self.digits, f"%.{self.digits}f"
+        return {"min_value": self.low, "max_value": self.high, "step": step, "format": form}
 
 
 def slider_scale(span: tuple[float, float], values: Sequence[float]) -> Scale:
