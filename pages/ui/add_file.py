@@ -168,12 +168,10 @@ def _mapping(key: str, table: Table, form: ReadingConfig) -> tuple[ReadingConfig
             key=f"{key}.{name}",
         )
         chosen[name] = picked or NONE
-    kind = guess.kind if guess else "classes"
+    kind = "classes"
     if chosen["text_b"]:
         offered = [value for value in READING["kind"].options if value is not None]
-        kind = segmented_field(st, READING["kind"], kind, options=offered, key=f"{key}.kind")
-    else:
-        kind = "classes"
+        kind = segmented_field(st, READING["kind"], guess.kind if guess else kind, options=offered, key=f"{key}.kind")
     if not (chosen["text"] and chosen["label"]):
         if chosen["text"]:
             st.info(_("Choose the label column to continue."))

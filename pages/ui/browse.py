@@ -32,6 +32,7 @@ from pages.ui.experiments.surface import surface_link
 from pages.ui.live_figure import live_figure
 from pages.ui.parts import escaped, page_link, show_errors, task_names
 from pages.ui.reads import cached
+from pages.ui.tables import csv_button
 from pages.ui.text_details import lengths, text_views_of
 from pages.ui.visitor import owner_name, require_own, visitor
 
@@ -261,12 +262,11 @@ def _rows(task_id: str, listing: Listing) -> None:
     )
     name, records = quote_value(task_id).strip("'"), partial(listing.records, rows)
     with st.container(horizontal=True):
-        st.download_button(
+        csv_button(
             "CSV",
             lambda: csv_file(records()),
-            file_name=f"{name}.csv",
-            mime="text/csv",
-            icon=":material/download:",
+            f"{name}.csv",
+            key="data.csv",
             help=_("For a spreadsheet. Cells that look like a formula are prefixed with an apostrophe."),
             on_click="ignore",
         )

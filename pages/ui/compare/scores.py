@@ -16,7 +16,7 @@ from core.artifacts.seeds import SCORES, Measure, SeedGroup, Spread, scores_over
 from core.config.compare import config_differences
 from core.events import SPEARMAN, TEST
 from core.experiments.design import LABEL_CHARS, Axis, Design, Level
-from core.experiments.result_table import cautions, in_phrase, notes, table_rows
+from core.experiments.result_table import SHARES, cautions, in_phrase, notes, table_rows
 from core.experiments.results import compute_results
 from core.figures.small_multiples import Path
 from core.messages import ENGLISH, N_, _, in_language, join_list, ngettext, sentences
@@ -41,8 +41,6 @@ AXIS = N_("Runs")
 FEWEST_SEEDS = 2
 BEST = "★ "
 ARROWS = {"higher": "↑ ", "lower": "↓ ", None: ""}
-# Measures written as percentages.
-SHARES = frozenset({"accuracy", "macro_f1", *(name for name, entry in METRICS.items() if entry.share)})
 # By split: the label of a classifier score, the label of a linear-probe score, and how both are measured.
 SPLITS: Mapping[str, tuple[str, str, str]] = {
     TEST: (
