@@ -52,9 +52,8 @@ function panelPicture(panel, view, outer, index) {
   const box = panel.canvas.getBoundingClientRect();
   const [left, top] = [box.left - outer.left, box.top - outer.top + TITLE_PX];
   const group = svgNode("g", { transform: `translate(${left.toFixed(1)} ${top.toFixed(1)})` });
-  const clip = svgNode("clipPath", { id: `panel${index}` });
   const frame = { width: panel.width, height: panel.height };
-  clip.append(svgNode("rect", frame));
+  const clip = svgNode("clipPath", { id: `panel${index}` }, svgNode("rect", frame));
   group.append(clip, svgNode("rect", { ...frame, fill: "none", stroke: view.theme.line }));
   if (panel.title) group.append(svgNode("text", { x: 2, y: -8 }, shortened(`${panel.title} · ${panelWords(panel, view)}`, Math.floor(panel.width / 7))));
   const inner = svgNode("g", { "clip-path": `url(#panel${index})` });

@@ -16,9 +16,8 @@ const ICONS = {
 };
 
 function icon(name) {
-  const drawing = svgNode("svg", { viewBox: "0 0 24 24", width: 18, height: 18, "aria-hidden": "true" });
-  drawing.append(svgNode("path", { d: ICONS[name], fill: "currentColor" }));
-  return drawing;
+  const path = svgNode("path", { d: ICONS[name], fill: "currentColor" });
+  return svgNode("svg", { viewBox: "0 0 24 24", width: 18, height: 18, "aria-hidden": "true" }, path);
 }
 
 // Button with an icon or a text.

@@ -53,18 +53,16 @@ function symbolEntries(view) {
 }
 
 function legendMark({ symbol, colour, open, outlined }, theme) {
-  const drawing = svgNode("svg", { viewBox: "-9 -9 18 18", width: 16, height: 16, "aria-hidden": "true" });
   const look = open ? { fill: "none", stroke: colour, "stroke-width": 1.6 } : { fill: colour, stroke: theme.background, "stroke-width": 0.6 };
   if (outlined) Object.assign(look, { fill: theme.line, stroke: theme.text, "stroke-width": 1 });
-  drawing.append(svgNode("path", { d: symbolPath(symbol, open ? 5 : 5.6), ...look }));
-  return drawing;
+  const path = svgNode("path", { d: symbolPath(symbol, open ? 5 : 5.6), ...look });
+  return svgNode("svg", { viewBox: "-9 -9 18 18", width: 16, height: 16, "aria-hidden": "true" }, path);
 }
 
 function lineMark({ colour, dash }) {
-  const drawing = svgNode("svg", { viewBox: "0 0 26 12", width: 26, height: 12, "aria-hidden": "true" });
   const stroke = { stroke: colour, "stroke-width": 2.4, fill: "none", "stroke-dasharray": dash.join(" ") || "none" };
-  drawing.append(svgNode("path", { d: "M1 6H18", ...stroke }), svgNode("path", { d: "M17 2L25 6L17 10Z", fill: colour }));
-  return drawing;
+  const [line, head] = [svgNode("path", { d: "M1 6H18", ...stroke }), svgNode("path", { d: "M17 2L25 6L17 10Z", fill: colour })];
+  return svgNode("svg", { viewBox: "0 0 26 12", width: 26, height: 12, "aria-hidden": "true" }, line, head);
 }
 
 function categoryItem(view, entry) {
@@ -72,8 +70,7 @@ function categoryItem(view, entry) {
   const { colouring, code } = entry;
   if (entry.code === undefined) return make("span", { className: "map-legend-item" }, legendMark(entry, view.theme), label);
   const shown = !view.hidden.get(entry.colouring)?.has(entry.code);
-  const item = make("button", { type: "button", className: "map-legend-item", "aria-pressed": String(shown) });
-  item.append(legendMark(entry, view.theme), label);
+  const item = make("button", { type: "button", className: "map-legend-item", "aria-pressed": String(shown) }, legendMark(entry, view.theme), label);
   label.title = _("{name} · click to hide it, double-click to show it alone", { name: entry.name });
   item.addEventListener("click", (event) => (event.shiftKey ? view.showAlone(colouring, code) : view.toggle(colouring, code)));
   item.addEventListener("dblclick", () => view.showAlone(colouring, code));
@@ -86,8 +83,8 @@ function colourBar({ label, low, high, scale, none, codes }) {
   const number = (value) => String(+value.toPrecision(3));
   const strip = make("span", { className: "map-bar", role: "img", "aria-label": _("colour scale from {low} to {high}", { low: number(low), high: number(high) }) });
   strip.style.background = `linear-gradient(to right, ${scale.join(", ")})`;
-  const unknown = make("span", { className: "map-legend-item" });
-  unknown.append(legendMark({ symbol: "circle", colour: none, open: false }, { background: "none" }), make("span", { text: _("none") }));
+  const mark = legendMark({ symbol: "circle", colour: none, open: false }, { background: "none" });
+  const unknown = make("span", { className: "map-legend-item" }, mark, make("span", { text: _("none") }));
   return make(
     "span",
     { className: "map-legend-bar" },
@@ -100,10 +97,10 @@ function colourBar({ label, low, high, scale, none, codes }) {
 }
 
 function anchorItem(view) {
-  const drawing = svgNode("svg", { viewBox: "-11 -11 22 22", width: 18, height: 18, "aria-hidden": "true" });
   const stroke = { stroke: view.theme.text, "stroke-width": ANCHOR_WIDTH, fill: "none" };
   const ticks = anchorTicks(5.5).map(([[x, y], [u, v]]) => `M${x} ${y}L${u} ${v}`);
-  drawing.append(svgNode("circle", { r: 5.5, ...stroke }), svgNode("path", { d: ticks.join(""), ...stroke }));
+  const marks = [svgNode("circle", { r: 5.5, ...stroke }), svgNode("path", { d: ticks.join(""), ...stroke })];
+  const drawing = svgNode("svg", { viewBox: "-11 -11 22 22", width: 18, height: 18, "aria-hidden": "true" }, ...marks);
   return make("span", { className: "map-legend-item" }, drawing, _("anchor"));
 }
 

@@ -31,9 +31,9 @@ const symbolPath = (name, r) => (SYMBOLS[name] ?? SYMBOLS.circle)(r);
 
 const SVG_SPACE = "http://www.w3.org/2000/svg";
 
-function svgNode(name, attributes = {}, text = null) {
+function svgNode(name, attributes = {}, ...children) {
   const node = document.createElementNS(SVG_SPACE, name);
   for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
-  if (text !== null) node.textContent = text;
+  node.append(...children);
   return node;
 }

@@ -44,24 +44,21 @@ class MapView {
       return button;
     });
     const zoomAll = (factor) => this.panels.forEach((panel) => this.look(panel, factor && zoomed(panel, factor)));
-    const bar = make("div", { className: "map-toolbar", role: "toolbar", "aria-label": _("Map"), "aria-orientation": "vertical" });
-    bar.append(
-      make("span", { className: "map-tools" }, ...this.tools),
-      make(
-        "span",
-        { className: "map-tools" },
+    const group = (...buttons) => make("span", { className: "map-tools" }, ...buttons);
+    return make(
+      "div",
+      { className: "map-toolbar", role: "toolbar", "aria-label": _("Map"), "aria-orientation": "vertical" },
+      group(...this.tools),
+      group(
         labelledButton(icon("in"), _("Zoom in (or Ctrl + wheel)"), () => zoomAll(1.4)),
         labelledButton(icon("out"), _("Zoom out"), () => zoomAll(1 / 1.4)),
         labelledButton(icon("whole"), _("Fit the map to the view"), () => zoomAll(null)),
       ),
-      make(
-        "span",
-        { className: "map-tools" },
+      group(
         labelledButton("PNG", _("Download as PNG"), () => downloadPng(this), "map-text-button"),
         labelledButton("SVG", _("Download as SVG"), () => downloadSvg(this), "map-text-button"),
       ),
     );
-    return bar;
   }
 
   // Apply the page's data once all of its bundles have arrived.

@@ -137,14 +137,13 @@ const hasClassVectors = ({ space, panels }) => space !== "simplex" && panels.som
 // Legend of colours, marks and lines.
 function legendOf(lab) {
   const mark = (label) => {
-    const drawing = svgNode("svg", { viewBox: "-9 -9 18 18", width: 14, height: 14, "aria-hidden": "true" });
-    drawing.append(svgNode("path", { d: symbolPath(lab.data.symbols[label], 6), fill: lab.data.colours[label] }));
+    const path = svgNode("path", { d: symbolPath(lab.data.symbols[label], 6), fill: lab.data.colours[label] });
+    const drawing = svgNode("svg", { viewBox: "-9 -9 18 18", width: 14, height: 14, "aria-hidden": "true" }, path);
     return make("span", {}, drawing, lab.className(label));
   };
   const stroke = (colour, dash, text) => {
-    const drawing = svgNode("svg", { viewBox: "0 0 22 6", width: 22, height: 6, "aria-hidden": "true" });
-    drawing.append(svgNode("path", { d: "M0 3H22", stroke: colour, "stroke-width": 2.5, "stroke-dasharray": dash, fill: "none" }));
-    return make("span", {}, drawing, text);
+    const path = svgNode("path", { d: "M0 3H22", stroke: colour, "stroke-width": 2.5, "stroke-dasharray": dash, fill: "none" });
+    return make("span", {}, svgNode("svg", { viewBox: "0 0 22 6", width: 22, height: 6, "aria-hidden": "true" }, path), text);
   };
   const acting = lab.anchor === null ? [] : [stroke(PULL_COLOUR, "", _("pulls the ringed point")), stroke(PUSH_COLOUR, "4 3", _("pushes the ringed point"))];
   const rays = hasClassVectors(lab) ? [stroke(lab.data.colours[0], "", _("from the origin: class vectors"))] : [];
