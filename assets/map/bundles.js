@@ -3,7 +3,7 @@
 const ARRAY_TYPES = { uint8: Uint8Array, uint16: Uint16Array };
 
 // The components are separate modules, so their shared state is on `window`.
-const shelf = (window.mapBundles ??= { ready: new Map(), holders: new Map(), waiting: new Set() });
+const shelf = (window.mapBundles ??= { ready: new Map(), waiting: new Set() });
 
 // Decode a bundle: the length of a JSON header, the header, and the arrays that it lists.
 function decodeBundle(bytes) {
@@ -21,16 +21,13 @@ function decodeBundle(bytes) {
 
 // Store a bundle. `holder` is the node that delivered it; the bundle is dropped with its last holder.
 function keepBundle(id, bytes, holder) {
-  if (!shelf.ready.has(id)) shelf.ready.set(id, decodeBundle(bytes));
-  if (!shelf.holders.has(id)) shelf.holders.set(id, new Set());
-  shelf.holders.get(id).add(holder);
+  if (!shelf.ready.has(id)) shelf.ready.set(id, { ...decodeBundle(bytes), holders: new Set() });
+  shelf.ready.get(id).holders.add(holder);
   for (const call of [...shelf.waiting]) call();
 }
 
 function releaseBundle(id, holder) {
-  const holders = shelf.holders.get(id);
+  const holders = shelf.ready.get(id)?.holders;
   holders?.delete(holder);
-  if (holders?.size) return;
-  shelf.holders.delete(id);
-  shelf.ready.delete(id);
+  if (!holders?.size) shelf.ready.delete(id);
 }
