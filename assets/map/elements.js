@@ -27,6 +27,14 @@ function labelledButton(content, label, act, className = "") {
   return button;
 }
 
+// Show on a button whether a press pauses or plays. Args: label: "Pause" or "Play", translated.
+function showPlaying(button, playing, label) {
+  if (button.title === label) return;
+  button.replaceChildren(icon(playing ? "pause" : "play"));
+  button.title = label;
+  button.setAttribute("aria-label", label);
+}
+
 // Read the page's theme from Streamlit's CSS variables.
 function readTheme(node) {
   const style = getComputedStyle(node);

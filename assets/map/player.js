@@ -93,10 +93,5 @@ function updatePlayer(view) {
   // Not `disabled`, which would remove the keyboard focus from a button that was just pressed.
   previous.setAttribute("aria-disabled", String(view.at <= 0));
   next.setAttribute("aria-disabled", String(view.at >= last || view.gliding !== null));
-  if (play.playing === view.playing) return;
-  play.playing = view.playing;
-  const name = view.playing ? _("Pause") : _("Play");
-  play.replaceChildren(icon(view.playing ? "pause" : "play"));
-  play.title = name;
-  play.setAttribute("aria-label", name);
+  showPlaying(play, view.playing, view.playing ? _("Pause") : _("Play"));
 }

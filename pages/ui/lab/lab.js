@@ -323,12 +323,7 @@ class Lab {
       panel.picture.draw();
       writeNumbers(this, panel);
     }
-    const label = this.playing ? _("Pause") : _("Play");
-    if (this.playButton.title !== label) {
-      this.playButton.replaceChildren(icon(this.playing ? "pause" : "play"));
-      this.playButton.title = label;
-      this.playButton.setAttribute("aria-label", label);
-    }
+    showPlaying(this.playButton, this.playing, this.playing ? _("Pause") : _("Play"));
     this.drawLegend();
     this.scrubber.max = this.history.length - 1;
     this.scrubber.value = this.at;
