@@ -22,17 +22,14 @@ function cell(found, row, column) {
 function draw(node, { label, corner, rows, columns, cells, upright }) {
   const focused = node.contains(document.activeElement) ? { ...document.activeElement.dataset } : null;
   node.setAttribute("aria-label", label);
-  const top = make("tr", {}, make("td", { class: "corner" }, corner));
-  for (const column of columns) top.append(header(column, "col"));
-  const body = make("tbody");
-  rows.forEach((name, row) => {
-    const line = make("tr", {}, header(name, "row"));
-    line.append(...cells[row].map((found, column) => cell(found, row, column)));
+  const top = make("tr", {}, make("td", { class: "corner" }, corner), ...columns.map((column) => header(column, "col")));
+  const lines = rows.map((name, row) => {
+    const line = make("tr", {}, header(name, "row"), ...cells[row].map((found, column) => cell(found, row, column)));
     const left = columns.length - cells[row].length;
     if (left) line.lastChild.colSpan = left + 1;
-    body.append(line);
+    return line;
   });
-  node.replaceChildren(make("table", upright ? { class: "upright" } : {}, make("thead", {}, top), body));
+  node.replaceChildren(make("table", upright ? { class: "upright" } : {}, make("thead", {}, top), make("tbody", {}, ...lines)));
   const stop = focused && node.querySelector(`button[data-row="${focused.row}"][data-column="${focused.column}"]`);
   (stop ?? node.querySelector("button"))?.setAttribute("tabindex", "0");
   stop?.focus({ preventScroll: true });

@@ -13,7 +13,7 @@ from pages.ui.parts import UI, component
 
 SPOKEN = "language"
 
-_switch = component("language", '<div class="language"></div>', [UI / "language.js"], [UI / "header.css"])
+_switch = component("language", '<div class="language"></div>', [*NODES, UI / "language.js"], [UI / "header.css"])
 
 
 def speak() -> None:

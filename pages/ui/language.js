@@ -14,12 +14,8 @@ export default function ({ data: sent, parentElement }) {
   document.documentElement.lang = spoken;
   document.addEventListener("click", closeMenu);
   if (!node.firstChild) {
-    const select = document.createElement("select");
-    for (const [code, called] of Object.entries(languages)) {
-      const option = new Option(called, code);
-      option.lang = code;
-      select.append(option);
-    }
+    const options = Object.entries(languages).map(([code, text]) => make("option", { value: code, lang: code, text }));
+    const select = make("select", {}, ...options);
     select.addEventListener("change", () => {
       const address = new URL(location.href);
       address.searchParams.set(name, select.value);
