@@ -310,7 +310,7 @@ def actions(
 ) -> None:
     """Draw the experiment's name and its actions. Args: going: whether runs are unfinished or still to be queued."""
     found = reads.open_experiments(engine)
-    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+    with st.container(horizontal=True, vertical_alignment="center"):
         st.header(escaped(experiment.title), anchor=False, width="content")
         st.space("stretch")
         me = visitor()

@@ -69,7 +69,7 @@ def _launch_card(engine: Engine, draft: RunConfig | None, problem: str) -> None:
     ready: tuple[RunConfig, TaskData] | None = None
     if draft is not None:
         try:
-            with st.spinner(_("Checking"), show_time=False):
+            with st.spinner(_("Checking")):
                 ready = reads.prepared(draft)
         except PlaygroundError as error:
             problem = problem_text(error)

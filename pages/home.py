@@ -62,7 +62,7 @@ def page() -> None:
         if runs:
             st.header(_("Recent runs"))
         for run in runs:
-            name, status, about = st.columns([5, 2, 5], vertical_alignment="center", gap="small")
+            name, status, about = st.columns([5, 2, 5], vertical_alignment="center")
             with name:
                 page_link("fine_tune", escaped(run.title), query={"run": run.id})
             with status:
@@ -116,7 +116,7 @@ def _replay() -> None:
         name=name,
         columns=len(panels),
     )
-    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+    with st.container(horizontal=True, vertical_alignment="center"):
         st.caption(_("Hover over a point to read its text."), width="stretch")
         for page, label, icon in OPENED_IN:
             if st.button(_(label), icon=f":material/{icon}:", type="tertiary", key=f"home.replay.{page}"):

@@ -36,7 +36,7 @@ def page() -> None:
             st.caption(_("Opening “{title}” …", title=at.lesson.title))
         # The page changes once the browser shows the announcement. Until then, the browser still holds the controls of
         # the previous page; new controls would start from their values.
-        said = _mount(key="lessons.opening", data=[at.text], on_shown_change=lambda: None, height="content")
+        said = _mount(key="lessons.opening", data=[at.text], on_shown_change=lambda: None)
         if said.shown == at.text:
             try:
                 open_beside(at)

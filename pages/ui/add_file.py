@@ -242,7 +242,7 @@ def _add(rows: Rows, together: CombinedFiles, file_name: str) -> None:
     problem = ""
     try:
         if rows.kind == "classes":
-            with st.spinner(_("Splitting"), show_time=False):
+            with st.spinner(_("Splitting")):
                 natural = split_rows(rows, file_name)
                 size = validation_size(natural, gpu=has_gpu())
                 data = split_rows(rows, file_name, TaskConfig(validation_size=size))

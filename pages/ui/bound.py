@@ -298,6 +298,5 @@ def pick_run(store: Store, runs: Sequence[RunSummary], named: RunRecord | None, 
         format_func=labels.__getitem__,
         key=key,
         label_visibility="collapsed",
-        width="stretch",
     )
     return store.run(picked)

@@ -65,7 +65,6 @@ def browse(head: DeltaGenerator) -> None:
         index=names.index(task_id),
         format_func=labels.__getitem__,
         label_visibility="collapsed",
-        width="stretch",
         # A browser keeps the label of a key, also after its task was renamed or deleted.
         key=f"data.task.{labels[task_id]}",
     )
@@ -75,7 +74,7 @@ def browse(head: DeltaGenerator) -> None:
     about = st.empty()
     _actions(task_id, own.get(task_id))
     try:
-        with st.spinner(_("Reading"), show_time=False):
+        with st.spinner(_("Reading")):
             listing = _listing(task_id, _stamp(task_id))
     except PlaygroundError as error:  # the buttons are drawn already, so that the task can be deleted
         st.error(escaped(str(error)))

@@ -39,7 +39,7 @@ def language_switch() -> None:
             "spoken": _spoken(),
             "label": _("Language"),
         }
-        _switch(key="language", data=[given], height="content")
+        _switch(key="language", data=[given])
 
 
 def _spoken() -> str:
@@ -58,7 +58,7 @@ def copy_link() -> None:
     with st.container(key="copy_link"):
         link = {"address": settings().address, "name": EveryPage.VERSION.name, "version": VERSION}
         words = {"words": script_messages("pages/ui/link.js")}
-        _button(key="link", data=[link | words], height="content")
+        _button(key="link", data=[link | words])
 
 
 def read_link_version() -> None:

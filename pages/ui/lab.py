@@ -139,7 +139,6 @@ def _view(stage: Stage, shown: _LabState) -> None:
             }
         ],
         on_asked_change=lambda: None,
-        height="content",
     )
 
 

@@ -62,7 +62,7 @@ def _draw(engine: Engine, run_id: str, polling: bool, waiting: bool) -> Sequence
     if run.probe is None:
         st.caption(waiting_words(engine.store, run))
         return now.steps
-    rail, left, right = st.columns(COLUMNS, gap="small")
+    rail, left, right = st.columns(COLUMNS)
     with rail, st.container(key="live_rail"):
         if run.status.ended:
             with st.container(gap="xxsmall", key="next_steps"):
@@ -78,7 +78,7 @@ def _draw(engine: Engine, run_id: str, polling: bool, waiting: bool) -> Sequence
         )
         curves = _choice(_("Curves"), CURVES, "live.how", about)
     with left:
-        with st.container(horizontal=True, gap="small"):
+        with st.container(horizontal=True):
             draw_scores(now)
         draw_map(now, method)
         with st.container(key="live_verdict"):

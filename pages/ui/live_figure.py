@@ -69,5 +69,4 @@ def live_figure(
                 "words": script_messages("pages/ui/plotly.js") | script_messages("pages/ui/live_figure.js"),
             }
         ],
-        height="content",
     )

@@ -206,7 +206,6 @@ def map_view(
             }
         ],
         on_reports_change=lambda: None,
-        height="content",
     )
     return now
 

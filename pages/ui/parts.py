@@ -191,7 +191,7 @@ _scroll = component("scroll", "<div></div>", [UI / "scroll.js"])
 def scroll_into_view(target: str | None, reason: str) -> None:
     """Scroll the element with this CSS selector into view, once for each reason; None scrolls nowhere."""
     with st.container(key="scroll"):
-        _scroll(key="scroll.mount", data=[{"target": target, "reason": reason}], height="content")
+        _scroll(key="scroll.mount", data=[{"target": target, "reason": reason}])
 
 
 def page_head(title: str) -> DeltaGenerator:
@@ -225,7 +225,7 @@ def card(name: str, before: str = "") -> str:
 
 def draw_cards(*names: str) -> None:
     """Draw a line of terms, each of which opens its card."""
-    with st.container(horizontal=True, gap="small", key=f"explained_{names[0]}"):
+    with st.container(horizontal=True, key=f"explained_{names[0]}"):
         for name in names:
             st.caption(_(GLOSSARY[name].title), help=card(name), width="content")
 

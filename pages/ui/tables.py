@@ -194,7 +194,6 @@ def cell_table(
             "upright": upright,
         },
         on_cell_change=lambda: None,
-        height="content",
     )
     clicked = checked_cell(result.cell, len(rows), len(columns))
     return clicked if clicked and clicked[1] < len(cells[clicked[0]]) else None

@@ -87,7 +87,6 @@ def recognise_browser() -> None:
             "max_age_s": YEAR_S,
         },
         on_held_change=lambda: None,
-        height="content",
     )
 
 

@@ -199,4 +199,4 @@ def rerun_later(after_s: float, *, key: str, cost_s: float) -> None:
     after_s = _turns().next_s(after_s, time.monotonic(), cost_s)
     # A new number each time: without a change, the browser would not restart its timer.
     data = {"after_ms": round(1000 * after_s), "number": time.monotonic_ns() // 1000}
-    _mount(key=key, data=data, on_beat_change=lambda: None, height="content")
+    _mount(key=key, data=data, on_beat_change=lambda: None)

@@ -87,7 +87,6 @@ def pick(store: Store, runs: Sequence[RunSummary], head: DeltaGenerator) -> list
         max_selections=MOST_RUNS,
         placeholder=_("Choose two to six runs"),
         label_visibility="collapsed",
-        width="stretch",
         key=KEY,
         on_change=lambda: put_runs(state.widget_value(KEY) or []),
     )

@@ -82,7 +82,7 @@ def twin_form(engine: Engine, runs: Sequence[Compared]) -> None:
         disabled=full or not different or field_problem() is not None,
     ):
         with show_errors():
-            with st.spinner(_("Starting"), show_time=False):
+            with st.spinner(_("Starting")):
                 run_id = engine.submit(made, visitor().id)
             put_runs([*(one.run.id for one in runs), run_id])
             forget([Compare.TWIN, *Compare.of("twin"), Compare.SHOW])

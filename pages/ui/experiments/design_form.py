@@ -209,7 +209,7 @@ def _axis(
     names |= {path: _(one.label) for path, one in offered.items()}
     # A grid opens on the temperature, or on the first knob of an objective without one.
     usual = next((path for path in offered if path.endswith("temperature")), next(iter(offered)))
-    left, right = st.columns([2, 3], vertical_alignment="top")
+    left, right = st.columns([2, 3])
     with left:
         path = bound_choice(label, item, names, usual if item is Experiments.FIRST else NOTHING)
     if path == NOTHING:

@@ -111,7 +111,7 @@ def chart_view(experiment: Experiment, results: Results, beside: Results | None)
         return
     # This app renders the SVG and escapes all user input in it.
     data = {"svg": drawn, "label": _("Chart")}
-    _drawing(key=f"experiment.chart.{experiment.id}", data=data, height="content")
+    _drawing(key=f"experiment.chart.{experiment.id}", data=data)
     words = [_("Dots are seeds, the line is their mean.")] if results.over_seeds else []
     if results.design.compares:
         words.append(
@@ -160,7 +160,7 @@ def report_view(engine: Engine, experiment: Experiment, results: Results) -> Non
         icon=":material/download:",
     )
     data = {"html": html, "print": _("Print"), "title": _("Report")}
-    _frame(key=f"experiment.report.{experiment.id}", data=data, height="content")
+    _frame(key=f"experiment.report.{experiment.id}", data=data)
 
 
 def _stem(experiment: Experiment) -> str:

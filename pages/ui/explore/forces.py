@@ -118,7 +118,7 @@ def choose_forces(frames: Frames, number: int, selected: int | None) -> BatchFor
             **to_variant.by_default,
         )
         law = replace(law, settings={**law.settings, "variant": variant})
-    with st.spinner(_("Computing forces"), show_time=False):  # the first call imports torch
+    with st.spinner(_("Computing forces")):  # the first call imports torch
         return _acting(frames, number, selected, batch_rows(count, size, draw, selected), shown, law, temperature)
 
 

@@ -178,7 +178,7 @@ def choose(run: RunSummary, steps_with_layers: Sequence[int]) -> Choices:
     parameters = {
         parameter.name: bound_parameter(method, parameter) for parameter in stable_projections()[method].parameters
     }
-    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+    with st.container(horizontal=True, vertical_alignment="center"):
         segments(_("Map"), {name: entry.label for name, entry in stable_projections().items()}, to_method)
         segments(_("Dimensions"), DIMENSIONS, to_dims)
         st.selectbox(

@@ -150,10 +150,10 @@ def lesson_panel(page: str) -> None:
         return
     keep_answers()
     outline_target(at)
-    with st.container(key="lesson", gap="small"):
+    with st.container(key="lesson"):
         # The buttons have a separate container, so that they stay in place while the text grows: a click is lost if
         # the button moves between press and release.
-        text, way = st.container(key="lesson.text", gap="small"), st.container(key="lesson.way", gap="small")
+        text, way = st.container(key="lesson.text"), st.container(key="lesson.way")
         with text, show_errors():
             _draw(at)
         with way:
@@ -177,7 +177,7 @@ def _draw(at: LessonPosition) -> None:
                     st.markdown(fill_placeholders(block, known))
             case TryButtons():
                 st.caption(block.label)
-                with st.container(horizontal=True, gap="small", key=f"{key}.try"):
+                with st.container(horizontal=True, key=f"{key}.try"):
                     for place, (label, choice) in enumerate(block.choices.items()):
                         st.button(label, key=f"{key}.{place}", on_click=change, args=(choice, part.shown.page))
             case Prediction():

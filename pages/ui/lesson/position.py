@@ -213,7 +213,7 @@ def keep_answers() -> None:
     text = STORED.dump_json(kept()).decode() if kept() != StoredAnswers() else ""
     if known:
         state.remember(SENT, text)
-    _mount(key=KEEPING, data=[{"text": text, "known": known}], on_kept_change=lambda: None, height="content")
+    _mount(key=KEEPING, data=[{"text": text, "known": known}], on_kept_change=lambda: None)
 
 
 def parse_stored(text: str) -> StoredAnswers:
