@@ -288,13 +288,13 @@ class Picture {
     let held = null;
     canvas.addEventListener("pointerdown", (event) => {
       if (event.button !== 0) return;
-      const [x, y] = placeIn(event);
+      const [x, y] = placeIn(canvas, event);
       const mark = this.nearest(x, y, event.pointerType === "mouse" ? GRAB_PX : FINGER_GRAB_PX);
       held = { mark, x, y, far: false, yaw: this.yaw, pitch: this.pitch };
       if (mark || this.deep) canvas.setPointerCapture(event.pointerId);
     });
     canvas.addEventListener("pointermove", (event) => {
-      const [x, y] = placeIn(event);
+      const [x, y] = placeIn(canvas, event);
       if (!held) {
         canvas.style.cursor = this.nearest(x, y, GRAB_PX) ? "grab" : "";
         return;
