@@ -36,12 +36,8 @@ def messages() -> Iterator[tuple[str, str]]:
                 yield message.locations[0][0], text
 
 
-def test_docstrings_open_with_a_verb_or_a_noun() -> None:
-    assert [(place, text) for place, text in docstrings() if OPENER.match(text)] == []
-
-
-def test_messages_open_with_a_verb_or_a_noun_unless_they_ask() -> None:
-    assert [(place, text) for place, text in messages() if OPENER.match(text)] == []
+def test_docstrings_and_messages_open_with_a_verb_or_a_noun_unless_they_ask() -> None:
+    assert [(place, text) for place, text in [*docstrings(), *messages()] if OPENER.match(text)] == []
 
 
 def test_docstrings_and_messages_name_the_actor() -> None:
