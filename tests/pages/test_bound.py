@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from streamlit.testing.v1 import AppTest
 
+from tests.pages.test_compare import address
+
 
 def script() -> None:
     import streamlit as st
@@ -27,11 +29,6 @@ def opened(**query: str) -> AppTest:
     return app.run()
 
 
-def in_address(app: AppTest) -> str | None:
-    found = app.query_params.get("k")
-    return found[0] if isinstance(found, list) else found
-
-
 def test_the_address_is_the_default_of_the_widget_in_every_answer() -> None:
     """A browser that receives two answers at once draws only the second. Values given only in the first are lost."""
     app = opened(k="7")
@@ -42,27 +39,12 @@ def test_the_address_is_the_default_of_the_widget_in_every_answer() -> None:
         app.run()
 
 
-def test_a_choice_counts_and_stands_in_the_address() -> None:
-    app = opened(k="7")
-    app.slider[0].set_value(3).run()
-    assert (app.text[0].value, app.slider[0].value, in_address(app)) == ("k is 3", 3, "3")
-    app.slider[0].set_value(10).run()
-    assert (app.text[0].value, in_address(app)) == ("k is 10", None)
-
-
-def test_an_invalid_option_is_named_and_the_default_is_used() -> None:
-    app = opened(k="70")
-    assert app.text[0].value == "k is 10"
-    assert "it is 1 to 20" in app.warning[0].value
-    assert in_address(app) is None
-
-
 def test_a_forgotten_control_is_another_widget_at_its_default() -> None:
     app = opened(k="7")
     before = app.slider[0].id
     app.button[0].click().run()
     assert app.slider[0].id != before
-    assert (app.text[0].value, app.slider[0].value, in_address(app)) == ("k is 10", 10, None)
+    assert (app.text[0].value, app.slider[0].value, address(app).get("k")) == ("k is 10", 10, None)
     app.slider[0].set_value(4).run()
     assert app.text[0].value == "k is 4"
 
@@ -84,7 +66,7 @@ def test_a_control_that_was_not_drawn_for_a_while_comes_back_as_it_was() -> None
     app.run()
     assert app.text[0].value == "k is 5"
     app.checkbox[0].check().run()
-    assert (app.text[0].value, app.slider[0].value, in_address(app)) == ("k is 5", 5, "5")
+    assert (app.text[0].value, app.slider[0].value, address(app).get("k")) == ("k is 5", 5, "5")
 
 
 def relabelled() -> None:

@@ -30,12 +30,6 @@ def test_a_bundled_task_loads_and_is_described_with_its_difficulty(name: str) ->
         assert f"near the majority class ({percent(data.majority_rate(data.validation))})" in sentence
 
 
-def test_the_inference_task_gives_a_triplet_for_every_training_premise() -> None:
-    data = load_task(TaskConfig(id="nli"), 0)
-    assert len(data.triplets) == len(set(data.train.texts))
-    assert not set(data.train.texts) & set(data.validation.texts)
-
-
 def test_an_unknown_task_names_those_that_exist() -> None:
     with pytest.raises(ConfigError, match=", ".join(TASKS)):
         task_entry("nothing")
