@@ -288,9 +288,9 @@ def parquet_file(
     return out.getvalue()
 
 
-def csv_file(*rows: Sequence[str]) -> bytes:
+def csv_file(*rows: Sequence[Any], delimiter: str = ",") -> bytes:
     out = io.StringIO()
-    csv.writer(out).writerows(rows)
+    csv.writer(out, delimiter=delimiter).writerows(rows)
     return out.getvalue().encode()
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -24,7 +22,8 @@ from core.tasks.rows import Rows
 from core.workers import Jobs
 from core.workers import job_kinds as kinds
 from tests.conftest import made_rows
-from tests.hub_server import parquet_file
+from tests.core.tasks.test_bundled import read
+from tests.hub_server import csv_file, parquet_file
 from tests.pages.conftest import Pages, checked
 from tests.pages.test_pages import button, widget, words
 
@@ -86,16 +85,9 @@ def part(app: AppTest, name: str) -> Any:
     return next(w for w in app.selectbox if w.key.startswith("reading.") and w.key.endswith(f".{name}"))
 
 
-def csv_of(*rows: Sequence[str], delimiter: str = ",", encoding: str = "utf-8") -> bytes:
-    out = io.StringIO(newline="")
-    csv.writer(out, delimiter=delimiter).writerows(rows)
-    return out.getvalue().encode(encoding)
-
-
 def task_file(name: str, split: str) -> list[Row]:
     """Return the rows of a bundled task's file, read with the csv module only."""
-    with (TASKS[name].folder / f"{split}.csv").open(encoding="utf-8", newline="") as file:
-        return [(row["text"], row["label"]) for row in csv.DictReader(file)]
+    return [(row["text"], row["label"]) for row in read(name, split)]
 
 
 def own(library: TaskLibrary, rows: Sequence[Row], name: str = "Mine", source: str = "mine.csv.") -> LibraryTask:
@@ -177,11 +169,8 @@ def test_inference_has_triplets(opened: Pages) -> None:
     widget(app, "data.as").set_value("triplets").run()
     table = checked(app).dataframe[0].value
     assert not table.empty
-    with (TASKS["nli"].folder / "train.csv").open(encoding="utf-8", newline="") as file:
-        rows = {tuple(row) for row in csv.reader(file)}
-    columns = list(table)
-    assert [name.casefold() for name in columns[:1]] == ["premise"]
-    known = {cell for row in rows for cell in row}
+    assert table.columns[0].casefold() == "premise"
+    known = {cell for row in read("nli", "train") for cell in row.values()}
     assert all(cell in known for cell in table.to_numpy().ravel())
 
 
@@ -292,12 +281,12 @@ REVIEWS = list(zip(TEXTS, VERDICTS, strict=True))
     [
         (
             "cafés.csv",
-            csv_of(("text", "label"), *REVIEWS, delimiter=";", encoding="cp1252"),
+            csv_file(("text", "label"), *REVIEWS, delimiter=";").decode().encode("cp1252"),
             ("text", "label"),
             ("CSV", "CP1252", "semicolon"),
         ),
         ("cafés.parquet", parquet_file({"text": TEXTS, "sentiment": VERDICTS}), ("text", "sentiment"), ("Parquet",)),
-        ("bare.csv", csv_of(*REVIEWS), ("column 1", "column 2"), ("CSV", "no header line")),
+        ("bare.csv", csv_file(*REVIEWS), ("column 1", "column 2"), ("CSV", "no header line")),
     ],
 )
 def test_a_file_is_understood_and_added_as_it_is(
@@ -346,7 +335,7 @@ DAMAGED_ROWS = (
 
 
 def test_problems_are_counted_and_what_to_drop_is_chosen(upload: Pages, library: TaskLibrary) -> None:
-    app = upload("rows.csv", csv_of(*DAMAGED_ROWS))
+    app = upload("rows.csv", csv_file(*DAMAGED_ROWS))
     text = said(app)
     for sentence in (
         "Rows that do not fit the columns: 1.",
@@ -378,7 +367,7 @@ def test_problems_are_counted_and_what_to_drop_is_chosen(upload: Pages, library:
 
 def test_the_page_asks_for_columns_it_cannot_identify(upload: Pages, library: TaskLibrary) -> None:
     rows = [(str(i), f"sentence number {i} of many", f"v{i % 12}") for i in range(40)]
-    app = upload("rows.csv", csv_of(("id", "text", "verdict"), *rows))
+    app = upload("rows.csv", csv_file(("id", "text", "verdict"), *rows))
     assert "No label column was found" in said(app)
     assert "Choose the" in said(app)
     assert not [b for b in app.button if b.label.startswith(("Add", "Drop"))]
@@ -393,7 +382,7 @@ def test_the_page_asks_for_columns_it_cannot_identify(upload: Pages, library: Ta
 
 def test_columns_can_be_changed(upload: Pages, library: TaskLibrary) -> None:
     rows = [(f"title {i}", f"a body of text {i}", "yes" if i % 2 else "no") for i in range(40)]
-    app = upload("rows.csv", csv_of(("title", "text", "label"), *rows))
+    app = upload("rows.csv", csv_file(("title", "text", "label"), *rows))
     assert part(app, "text").value == "text"
     part(app, "text").set_value("title").run()
     part(app, "text_b").set_value("text").run()
@@ -405,7 +394,7 @@ def test_columns_can_be_changed(upload: Pages, library: TaskLibrary) -> None:
 
 
 def test_a_column_used_for_two_roles_is_an_error(upload: Pages, library: TaskLibrary) -> None:
-    app = upload("rows.csv", csv_of(("text", "label"), *REVIEWS))
+    app = upload("rows.csv", csv_file(("text", "label"), *REVIEWS))
     part(app, "label").set_value("text").run()
     assert [error for error in checked(app).error if "cannot be used" in error.value]
     assert library.tasks() == []
@@ -413,7 +402,7 @@ def test_a_column_used_for_two_roles_is_an_error(upload: Pages, library: TaskLib
 
 def test_scores_of_pairs_are_added_and_offered_to_learn(upload: Pages, library: TaskLibrary) -> None:
     rows = [(f"a {i} b", f"c {i} d", f"{i * 0.25:.2f}") for i in range(20)]
-    app = upload("sts.tsv", csv_of(("sentence1", "sentence2", "score"), *rows, delimiter="\t"))
+    app = upload("sts.tsv", csv_file(("sentence1", "sentence2", "score"), *rows, delimiter="\t"))
     add_button(app).click().run()
     [task] = library.tasks()
     assert task.kind == "similarity"
@@ -422,7 +411,7 @@ def test_scores_of_pairs_are_added_and_offered_to_learn(upload: Pages, library: 
 
 
 def test_another_delimiter_can_be_said_and_cancel_creates_nothing(upload: Pages, library: TaskLibrary) -> None:
-    app = upload("rows.csv", csv_of(("text", "label"), *REVIEWS))
+    app = upload("rows.csv", csv_file(("text", "label"), *REVIEWS))
     part(app, "delimiter").set_value("|").run()
     assert checked(app)
     assert not [b for b in app.button if b.label.startswith("Add")]
@@ -456,7 +445,7 @@ def test_a_file_that_cannot_be_read_is_one_sentence_and_nothing_is_created(
 
 
 def test_one_label_alone_cannot_be_added(upload: Pages, library: TaskLibrary) -> None:
-    app = upload("rows.csv", csv_of(("text", "label"), *((text, "gut") for text, _ in REVIEWS)))
+    app = upload("rows.csv", csv_file(("text", "label"), *((text, "gut") for text, _ in REVIEWS)))
     assert any("only the label" in error.value.replace("\\", "") for error in app.error)
     assert add_button(app).disabled
     assert library.tasks() == []
@@ -466,8 +455,8 @@ def test_a_test_file_beside_is_scored_once_at_the_end(upload: Pages, library: Ta
     test = made_rows(10, seed=1)
     app = upload(
         "train.csv",
-        csv_of(("text", "label"), *made_rows(50)),
-        test=("test.csv", csv_of(("text", "label"), *test)),
+        csv_file(("text", "label"), *made_rows(50)),
+        test=("test.csv", csv_file(("text", "label"), *test)),
     )
     assert "10 test rows (as in the file)" in said(app)
     add_button(app).click().run()
@@ -479,7 +468,7 @@ def test_a_test_file_beside_is_scored_once_at_the_end(upload: Pages, library: Ta
 
 
 def test_an_empty_name_is_a_sentence(upload: Pages, library: TaskLibrary) -> None:
-    app = upload("rows.csv", csv_of(("text", "label"), *REVIEWS))
+    app = upload("rows.csv", csv_file(("text", "label"), *REVIEWS))
     widget(app, "upload.name.rows.csv").set_value("   ").run()
     add_button(app).click().run()
     assert "give a name" in said(checked(app))

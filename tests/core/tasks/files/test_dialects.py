@@ -12,15 +12,10 @@ from core.config import ReadingConfig
 from core.errors import TaskError
 from core.messages import Message
 from core.tasks.files.delimited import Dialect, find_dialect, records
-from core.tasks.files.tables import Table, open_table
 from tests.cases import each
-from tests.core.tasks.files.test_tables import fields
+from tests.core.tasks.files.test_tables import fields, opened
 
 Rows = list[tuple[str, ...]]
-
-
-def opened(text: str, name: str = "rows.csv", **options: Any) -> Table:
-    return open_table(text.encode(), name, ReadingConfig(**options))
 
 
 def dialect_of(text: str, **options: Any) -> Dialect:

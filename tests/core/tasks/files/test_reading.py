@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import random
 from collections import Counter
 from typing import Any
@@ -19,6 +17,7 @@ from core.tasks.load import usable_rows
 from core.tasks.rows import Rows
 from tests.cases import each
 from tests.core.tasks.files.test_tables import KINDS, check_sentence, written
+from tests.hub_server import csv_file
 
 HEADER = b"text,label\n"
 TRAIN = "text,label\na,x\nb,y\n,x\nb,y\nc,x\n=SUM(1),y\n"
@@ -143,9 +142,7 @@ class TestProblems:
         for row in rows:
             if rng.random() < 0.1:
                 row.append("more")
-        out = io.StringIO()
-        csv.writer(out).writerows([["text", "label"], *rows])
-        together = combined(out.getvalue())
+        together = combined(csv_file(["text", "label"], *rows))
         (reading,) = together.readings
         counts: Counter[str] = Counter()
         kept: list[tuple[int, str, str]] = []

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import bz2
-import csv
 import gzip
-import io
 import json
 import lzma
 import os
@@ -15,9 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
-from pyarrow import parquet
 
 from core.config import ReadingConfig
 from core.errors import TaskError
@@ -25,13 +21,14 @@ from core.messages import Message
 from core.settings import settings
 from core.tasks.files.tables import Table, named_columns, open_table
 from tests.cases import each
+from tests.hub_server import csv_file, parquet_file
 
 HEADER = b"text,label\n"
 KINDS = ["csv", "tsv", "jsonl", "parquet"]
 
 
-def opened(raw: bytes, name: str = "rows.csv", **options: Any) -> Table:
-    return open_table(raw, name, ReadingConfig(**options))
+def opened(raw: bytes | str, name: str = "rows.csv", **options: Any) -> Table:
+    return open_table(raw.encode() if isinstance(raw, str) else raw, name, ReadingConfig(**options))
 
 
 def fields(table: Table) -> list[tuple[str, ...]]:
@@ -41,16 +38,12 @@ def fields(table: Table) -> list[tuple[str, ...]]:
 def written(kind: str, columns: Mapping[str, Sequence[Any]]) -> bytes:
     """Return a file of one of the KINDS, in UTF-8."""
     if kind == "parquet":
-        content = io.BytesIO()
-        parquet.write_table(pa.table(dict(columns)), content)
-        return content.getvalue()
+        return parquet_file(columns)
     rows = list(zip(*columns.values(), strict=True))
     if kind == "jsonl":
         records = (dict(zip(columns, row, strict=True)) for row in rows)
         return "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records).encode()
-    text = io.StringIO(newline="")
-    csv.writer(text, delimiter="\t" if kind == "tsv" else ",").writerows([columns, *rows])
-    return text.getvalue().encode()
+    return csv_file(tuple(columns), *rows, delimiter="\t" if kind == "tsv" else ",")
 
 
 def check_sentence(message: str) -> str:
