@@ -14,7 +14,7 @@ from core.store import Store
 from core.tasks import load_task
 from core.tasks.files import reading
 from core.workers import run_rows
-from tests.attacks.conftest import page
+from tests.pages.conftest import page
 
 
 def csv_of(count: int, open_quote: int | None = None) -> bytes:

@@ -15,24 +15,18 @@ from core.config.edit import apply_settings
 from core.config.fields import build
 from core.errors import ConfigError, EngineError
 from core.experiments.design import Design
-from core.experiments.lifecycle import Experiments, make_runs
 from core.store import Status, Store, TaskLibrary
 from core.store.liveness import liveness_of
+from core.tasks.hub.fetch import Fetched
 from core.tasks.rows import Rows
-from core.workers import Jobs, LocalEngine
+from core.workers import Jobs, LocalEngine, hub_job
 from core.workers import job_kinds as kinds
 from core.workers.run_controls import controlled
-from tests.attacks.conftest import Draft, page
+from tests.core.experiments.conftest import Here
 from tests.core.workers.watching import wait_for
+from tests.pages.conftest import Draft, page
 
 ROWS = Rows(("a cat", "a dog", "an emu", "a dog again") * 10, ("x", "y", "x", "x") * 10)
-
-
-class FilledHere(Experiments):
-    """Experiments whose runs are created in this process."""
-
-    def fill(self, experiment_id: str) -> None:
-        make_runs(self.engine, experiment_id, lambda *_: None)
 
 
 @pytest.fixture
@@ -41,8 +35,8 @@ def engine(shared: Store) -> LocalEngine:
 
 
 @pytest.fixture
-def experiments(engine: LocalEngine) -> FilledHere:
-    return FilledHere(engine)
+def experiments(engine: LocalEngine) -> Here:
+    return Here(engine)
 
 
 def design(draft: Draft, seeds: int, first: int = 0) -> Design:
@@ -97,7 +91,7 @@ class TestQueue:
 
 class TestExperiments:
     def test_unfinished_runs_of_all_experiments_count_together(
-        self, experiments: FilledHere, draft: Draft, monkeypatch: pytest.MonkeyPatch
+        self, experiments: Here, draft: Draft, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("SCL_VISITOR_EXPERIMENT", "5")
         first = experiments.begin(design(draft, 3), "ada")
@@ -114,7 +108,7 @@ class TestExperiments:
         assert not experiments.table.experiment(first).wanted
         assert sum(run.owner == "ada" for run in experiments.engine.store.runs()) == 3
 
-    def test_a_stopped_run_of_another_visitor_is_not_restarted(self, experiments: FilledHere, draft: Draft) -> None:
+    def test_a_stopped_run_of_another_visitor_is_not_restarted(self, experiments: Here, draft: Draft) -> None:
         store = experiments.engine.store
         made = design(draft, 1)
         of_bob = experiments.engine.submit(made.draft(made.cells[0], 0), "bob")
@@ -124,7 +118,7 @@ class TestExperiments:
         assert owners == {"bob": Status.STOPPED, "ada": Status.QUEUED}
 
     def test_resuming_an_experiment_replaces_a_run_that_another_visitor_stopped(
-        self, experiments: FilledHere, draft: Draft
+        self, experiments: Here, draft: Draft
     ) -> None:
         store, made = experiments.engine.store, design(draft, 1)
         of_bob = experiments.engine.submit(made.draft(made.cells[0], 0), "bob")
@@ -186,7 +180,7 @@ class TestJobs:
 
 
 class TestTasks:
-    def test_a_task_of_another_visitor_cannot_be_renamed_or_deleted(self, shared: Store) -> None:
+    def test_a_task_of_another_visitor_cannot_be_renamed_deleted_or_restored(self, shared: Store) -> None:
         library = TaskLibrary(shared.folder)
         theirs = library.add(ROWS, name="Theirs", source="a.csv", owner="bob")
         shown = page("data", task=theirs.id)
@@ -194,6 +188,8 @@ class TestTasks:
         assert any("only they or an admin can rename or delete it" in caption.value for caption in shown.caption)
         mine = library.add(Rows(ROWS.texts[1:], ROWS.labels[1:]), name="Mine", source="b.csv", owner="ada")
         assert {"Rename", "Delete"} <= {button.label for button in page("data", task=mine.id).button}
+        library.discard(theirs.id)
+        assert not any("Theirs" in caption.value for caption in page("data").caption)
 
     def test_a_page_that_is_out_of_date_deletes_nothing(self, shared: Store) -> None:
         """The task is replaced by another visitor's with the same rows while the page is open."""
@@ -205,16 +201,7 @@ class TestTasks:
         shown.button(key="data.delete").click().run()
         assert [task.name for task in library.tasks()] == ["Theirs"]
 
-    def test_only_the_owner_can_undo_a_deletion(self, shared: Store) -> None:
-        library = TaskLibrary(shared.folder)
-        theirs = library.add(ROWS, name="Theirs", source="a.csv", owner="bob")
-        library.discard(theirs.id)
-        assert not any("Theirs" in caption.value for caption in page("data").caption)
-
     def test_a_fetched_task_belongs_to_its_visitor(self, shared: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-        from core.tasks.hub.fetch import Fetched
-        from core.workers import hub_job
-
         monkeypatch.setattr(hub_job, "fetch", lambda *_, **__: Fetched(ROWS, "acme/tiny", ""))
         monkeypatch.setattr(hub_job, "_check_splits", lambda *_: None)
         request: dict[str, Any] = {"repository": "acme/tiny", "text": "text", "label": "label", "owner": "ada"}

@@ -18,7 +18,7 @@ from core.experiments import result_table
 from core.exports.small_exports import curves_csv
 from core.store import Store
 from core.tasks.listing import csv_text
-from tests.attacks.conftest import Draft
+from tests.pages.conftest import Draft
 
 HOSTILE = "\x1b]0;owned\x07\x1b[31mred\u202egnp.exe\u2066\x00"
 

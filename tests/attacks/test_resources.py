@@ -30,9 +30,10 @@ from core.store.database import RESERVE, Database
 from core.store.liveness import liveness_of, to_json
 from core.workers import LocalEngine
 from core.workers.failures import end_with_error
+from core.workers.processes import ROOT
 from pages.ui.serving import LeftSessions
-from tests.attacks.conftest import ROOT, Draft, page
 from tests.core.store.claims import claimed
+from tests.pages.conftest import Draft, page
 from tests.pages.test_pages import words
 
 HOUR_S = 3600.0
@@ -106,11 +107,8 @@ class TestSilence:
         assert "did not respond" in str(run.message)
 
     def test_its_page_says_so_and_lets_it_be_stopped_again(
-        self, store: Store, running: str, child: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
+        self, folder: Path, store: Store, running: str, child: subprocess.Popen[bytes]
     ) -> None:
-        monkeypatch.setenv("SCL_RUNS", str(store.folder))
-        monkeypatch.setattr(LocalEngine, "warm_up", lambda _: None)
-        monkeypatch.setattr(LocalEngine, "dispatch", lambda _: None)
         store.write("UPDATE work SET status = 'stopping' WHERE id = ?", (running,))
         give_to(store, running, child.pid, silent_s=40.0)
         drawn = page("fine_tune", run=running)
@@ -196,18 +194,14 @@ class TestDisk:
         assert run.status == Status.FAILED
         assert str(run.message) == "The disk is full: free some space or delete runs, then resume this run."
 
-    def test_files_that_belong_to_no_run_are_found_and_deleted(
-        self, store: Store, running: str, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        own, orphan, recent = (store.folder / "files" / name for name in (running, "abcdefabcdef", "fedcbafedcba"))
-        for folder in (own, orphan, recent):
-            folder.mkdir(parents=True)
-            (folder / "frame-0000000.safetensors").write_bytes(b"0" * 2**20)
-        for folder in (own, orphan):
-            os.utime(folder, (time.time() - 2 * HOUR_S,) * 2)
+    def test_files_that_belong_to_no_run_are_found_and_deleted(self, folder: Path, store: Store, running: str) -> None:
+        own, orphan, recent = (folder / "files" / name for name in (running, "abcdefabcdef", "fedcbafedcba"))
+        for of_run in (own, orphan, recent):
+            of_run.mkdir(parents=True)
+            (of_run / "frame-0000000.safetensors").write_bytes(b"0" * 2**20)
+        for of_run in (own, orphan):
+            os.utime(of_run, (time.time() - 2 * HOUR_S,) * 2)
         assert list(store.orphans()) == [orphan.name]
-        monkeypatch.setenv("SCL_RUNS", str(store.folder))
-        monkeypatch.setattr(LocalEngine, "warm_up", lambda _: None)
         drawn = page("runs")
         assert "1 folder of files belongs to no run (1.0 MB)." in words(drawn)
         assert r"including 1\.0 MB of deleted runs" in words(drawn)  # the recent folder, not the orphan

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
+import streamlit
 from itsdangerous import URLSafeSerializer
 from streamlit.components.v2 import manifest_scanner
 from streamlit.runtime.scriptrunner.script_cache import ScriptCache
 from streamlit.testing.v1 import AppTest
 
 from core.config import RunConfig
+from core.store import Store
 from core.store.secret import server_secret
 from core.workers import Jobs, LocalEngine, machine
 from pages.ui.visitor import COOKIE, SALT
 
 APP = str(Path(__file__).resolve().parents[2] / "app.py")
+KEY = "open sesame, please"
 # Types of a function that opens a page, and of one that makes a draft.
 Pages = Callable[..., AppTest]
 Draft = Callable[..., RunConfig]
@@ -36,16 +39,28 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "runs"
 
 
+def page(name: str, **query: str) -> AppTest:
+    """Open a page by its name, with these parameters in its address."""
+    app = AppTest.from_file(APP, default_timeout=60)
+    app.query_params.update(query)
+    return checked(app.switch_page(f"pages/{name}.py").run())
+
+
 @pytest.fixture
 def opened(folder: Path) -> Pages:
-    """Return a function that opens a page by its name, with these parameters in its address."""
+    """Return `page`, which opens pages over this folder."""
+    return page
 
-    def open_page(name: str, **query: str) -> AppTest:
-        app = AppTest.from_file(APP, default_timeout=60)
-        app.query_params.update(query)
-        return checked(app.switch_page(f"pages/{name}.py").run())
 
-    return open_page
+@pytest.fixture
+def shared(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
+    """Return the store of a shared server. Its visitor is ada."""
+    monkeypatch.setenv("SCL_SHARED", "1")
+    monkeypatch.setenv("SCL_ADMIN_KEY", KEY)
+    store = Store(folder)
+    monkeypatch.setattr(type(streamlit.context), "cookies", cookie_of("ada", folder))
+    yield store
+    store.close()
 
 
 def cookie_of(visitor_id: str, folder: Path) -> dict[str, str]:

@@ -12,28 +12,15 @@ from streamlit.testing.v1 import AppTest
 
 from core.config import parse_config
 from core.errors import EngineError, StoreError
+from core.experiments.design import Design
+from core.experiments.lifecycle import Experiments
 from core.store import Status, Store
 from core.store.secret import NAME, server_secret
 from core.workers import LocalEngine
 from pages.ui import visitor
 from pages.ui.visitor import Visitor
-from tests.pages.conftest import Pages, cookie_of
+from tests.pages.conftest import KEY, Pages, cookie_of
 from tests.pages.test_pages import button
-
-KEY = "open sesame, please"
-
-
-@pytest.fixture
-def shared(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
-    monkeypatch.setenv("SCL_SHARED", "1")
-    monkeypatch.setenv("SCL_ADMIN_KEY", KEY)
-    return Store(folder)
-
-
-@pytest.fixture
-def as_ada(shared: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make ada the visitor."""
-    monkeypatch.setattr(type(streamlit.context), "cookies", cookie_of("ada", shared.folder))
 
 
 def run_of(store: Store, owner: str | None, status: Status = Status.STOPPED) -> str:
@@ -51,7 +38,7 @@ def labels(drawn: AppTest) -> list[str]:
     return [button.label for button in drawn.button]
 
 
-def test_a_run_of_somebody_else_can_be_watched_and_nothing_else(opened: Pages, shared: Store, as_ada: None) -> None:
+def test_a_run_of_somebody_else_can_be_watched_and_nothing_else(opened: Pages, shared: Store) -> None:
     shared.name_visitor("bob", "Bob <b>")
     own, drawn = (opened("fine_tune", run=run_of(shared, owner, Status.RUNNING)) for owner in ("ada", "bob"))
     assert "Stop" in labels(own)
@@ -61,7 +48,7 @@ def test_a_run_of_somebody_else_can_be_watched_and_nothing_else(opened: Pages, s
     )
 
 
-def test_only_who_may_delete_a_run_is_offered_to_bring_it_back(opened: Pages, shared: Store, as_ada: None) -> None:
+def test_only_who_may_delete_a_run_is_offered_to_bring_it_back(opened: Pages, shared: Store) -> None:
     for owner in ("ada", "bob"):
         shared.discard(run_of(shared, owner, Status.FINISHED))
     lines = [text.value for text in opened("runs").markdown if text.value.startswith("Deleted")]
@@ -69,7 +56,7 @@ def test_only_who_may_delete_a_run_is_offered_to_bring_it_back(opened: Pages, sh
     assert "“of ada”" in lines[0]
 
 
-def test_the_list_says_whose_runs_are(opened: Pages, shared: Store, as_ada: None) -> None:
+def test_the_list_says_whose_runs_are(opened: Pages, shared: Store) -> None:
     for owner in ("ada", "bob", None):
         run_of(shared, owner)
     (table,) = opened("runs").dataframe
@@ -86,7 +73,7 @@ def test_a_server_that_is_not_shared_names_no_visitors(opened: Pages, folder: Pa
 
 
 def test_the_admin_s_key_opens_everything_and_another_does_not(
-    opened: Pages, shared: Store, as_ada: None, monkeypatch: pytest.MonkeyPatch
+    opened: Pages, shared: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(visitor, "WRONG_KEY_S", 0.0)
     drawn = opened("runs")
@@ -106,7 +93,7 @@ def test_the_admin_s_key_opens_everything_and_another_does_not(
     assert not any("an admin:" in caption.value for caption in drawn.caption)
 
 
-def test_a_name_that_somebody_has_is_refused_in_a_sentence(opened: Pages, shared: Store, as_ada: None) -> None:
+def test_a_name_that_somebody_has_is_refused_in_a_sentence(opened: Pages, shared: Store) -> None:
     shared.name_visitor("bob", "Berta")
     drawn = opened("runs")
     next(field for field in drawn.text_input if field.label == "Name").set_value("Berta")
@@ -122,9 +109,7 @@ def test_who_may_change_what() -> None:
     assert not Visitor(None, False).may_change(None)
 
 
-def test_an_old_page_cannot_turn_what_is_somebody_else_s(
-    shared: Store, as_ada: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_old_page_cannot_turn_what_is_somebody_else_s(shared: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(visitor, "visitor", lambda: Visitor("ada", False))
     visitor.require_own("ada")
     with pytest.raises(EngineError, match="belongs to another visitor"):
@@ -177,13 +162,16 @@ class TestSignature:
             server_secret(tmp_path)
 
 
-def test_a_session_without_a_cookie_stays_the_same_visitor(opened: Pages, shared: Store) -> None:
+def test_a_session_without_a_cookie_stays_the_same_visitor(
+    opened: Pages, shared: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(type(streamlit.context), "cookies", {})
     drawn = opened("runs")
     first = [caption.value for caption in drawn.caption if "You are" in caption.value]
     assert [caption.value for caption in drawn.run().caption if "You are" in caption.value] == first
 
 
-def test_the_list_says_how_many_begin_before_a_run_that_waits(opened: Pages, shared: Store, as_ada: None) -> None:
+def test_the_list_says_how_many_begin_before_a_run_that_waits(opened: Pages, shared: Store) -> None:
     for owner in ("ada", "ada", "bob"):
         run_of(shared, owner, Status.QUEUED)
     (table,) = opened("runs").dataframe
@@ -191,10 +179,7 @@ def test_the_list_says_how_many_begin_before_a_run_that_waits(opened: Pages, sha
     assert [status for _, status in rows] == ["queued, 1 ahead", "queued, 2 ahead", "queued, next"]
 
 
-def test_the_list_of_experiments_says_whose_they_are(opened: Pages, shared: Store, as_ada: None, draft: Any) -> None:
-    from core.experiments.design import Design
-    from core.experiments.lifecycle import Experiments
-
+def test_the_list_of_experiments_says_whose_they_are(opened: Pages, shared: Store, draft: Any) -> None:
     base = draft().model_dump(mode="json")
     for owner in ("ada", None):
         Experiments(LocalEngine(shared, slots=range(0))).begin(
