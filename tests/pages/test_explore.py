@@ -35,8 +35,8 @@ from pages.ui.explore.run_reads import frames_of
 from tests.cases import each
 from tests.core.figures.test_map_data import read as read_bundle
 from tests.pages.conftest import Draft, Pages, checked
-from tests.pages.test_compare import address, widget
-from tests.pages.test_pages import made_run, words
+from tests.pages.test_compare import address
+from tests.pages.test_pages import control, made_run, widget, words
 
 COUNT, STEPS = 24, (0, 4, 8)
 CLASSES = ("no <b>way</b>", "yes", "an uncommonly long name of a class, forty characters and more")
@@ -85,11 +85,6 @@ def changed(plain: Sequence[int], predicted: Sequence[Sequence[int]]) -> Changed
 
 def warnings(app: AppTest) -> str:
     return "\n".join(warning.value for warning in app.warning)
-
-
-def control(app: AppTest, name: str) -> Any:
-    """Return the control that the address restores under a name."""
-    return widget(app, f"bound.{name}")
 
 
 # Values restored from the address

@@ -37,7 +37,7 @@ from core.workers import JobRecord, Jobs
 from tests.cases import each
 from tests.pages.conftest import Draft, Pages
 from tests.pages.test_compare import address
-from tests.pages.test_pages import button, made_run
+from tests.pages.test_pages import button, control, made_run
 from tests.pages.test_pages import words as words_of
 
 HOSTILE = "<img/src=x/onerror=alert(1)>"
@@ -177,13 +177,6 @@ def drawn(app: AppTest) -> str:
     return "".join(element.body for element in app.html if "token-text" in element.body)
 
 
-def widget(app: AppTest, name: str) -> Any:
-    kinds = ("selectbox", "select_slider", "slider", "button_group", "text_area")
-    keys = (f"bound.{name}.", f"tokens.{name}.")
-    found = (w for kind in kinds for w in app.get(kind) if w.key and w.key.startswith(keys))
-    return next(found)
-
-
 def records(data: Callable[[], bytes]) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(data().decode("utf-8-sig"))))
 
@@ -258,22 +251,22 @@ def test_every_choice_stands_in_the_address_and_comes_back_from_it(opened: Opene
     assert address(app) == {"run": made.run_id}
     choices = {"example": 2, "layer": 1, "head": "2", "k": 2, "before": 2, "over": "layers", "after": 2}
     for name, value in choices.items():
-        widget(app, name).set_value(value).run()
+        control(app, name).set_value(value).run()
         assert not app.exception
         assert address(app)[name] == str(value)
     again = opened(run=made.run_id, **choices)
     assert drawn(again) == drawn(app)
-    assert {name: widget(again, name).value for name in choices} == choices
+    assert {name: control(again, name).value for name in choices} == choices
     assert "Layer 1 of 2, head 2 of 3, k 2, without punctuation." in words(again)
-    widget(again, "k").set_value(3).run()
+    control(again, "k").set_value(3).run()
     assert "k" not in again.query_params, "the default does not stand there"
 
 
 def test_a_press_that_brings_an_older_address_loses_no_choice(opened: Opener, made: Made) -> None:
     app = opened(run=made.run_id)
-    widget(app, "layer").set_value(1).run()
+    control(app, "layer").set_value(1).run()
     del app.query_params["layer"]
-    widget(app, "k").set_value(2).run()
+    control(app, "k").set_value(2).run()
     assert "Layer 1 of 2, mean of 3 heads, k 2, without punctuation." in words(app)
     assert address(app)["layer"] == "1"
 
@@ -295,18 +288,18 @@ def test_nonsense_in_the_address_is_a_sentence(opened: Opener, made: Made, query
 
 def test_k_begins_with_a_third_of_the_middle_text_and_ends_with_the_longest(opened: Opener, made: Made) -> None:
     lengths = sorted(len(TEXTS[row].split(" ")) for row in KEPT)
-    assert widget(opened(run=made.run_id), "k").value == round(lengths[1] / 3)
+    assert control(opened(run=made.run_id), "k").value == round(lengths[1] / 3)
     app = opened(run=made.run_id, k=60)
     assert not app.warning
-    assert widget(app, "k").value == lengths[-1]
+    assert control(app, "k").value == lengths[-1]
 
 
 def test_texts_that_read_alike_are_offered_apart(opened: Opener, make: Callable[..., Made]) -> None:
     """A browser identifies an option only by its label."""
     made = make(texts=(read_as("the same"), read_as("the same"), read_as("the same")), classes=("one", "one"))
     app = opened(run=made.run_id, example="1")
-    assert widget(app, "example").options == [f"the same (one) (example {example})" for example in KEPT]
-    assert widget(app, "example").value == 1
+    assert control(app, "example").options == [f"the same (one) (example {example})" for example in KEPT]
+    assert control(app, "example").value == 1
 
 
 def test_a_damaged_frame_leaves_the_others(opened: Opener, made: Made) -> None:
@@ -331,7 +324,7 @@ def test_another_run_starts_from_its_own_defaults(opened: Opener, make: Callable
     app = opened(run=first.run_id, example=2, layer=1, before=2, k=2)
     app.selectbox[0].set_value(second.run_id).run()
     assert set(app.query_params) == {"run", "k"}
-    assert widget(app, "layer").value == LAYERS
+    assert control(app, "layer").value == LAYERS
     assert not app.warning
 
 
@@ -367,7 +360,7 @@ def test_an_own_text_is_asked_for_and_stands_in_the_address(
     opened: Opener, made: Made, asked: list[dict[str, Any]]
 ) -> None:
     app = opened(run=made.run_id, source="own")
-    widget(app, "text").set_value("my own <b>words</b>")
+    app.text_area[0].set_value("my own <b>words</b>")
     button(app, "Analyse").click().run()
     assert not app.exception
     request = {"kind": "inspect", "run": made.run_id, "what": "sentence"}
@@ -377,7 +370,7 @@ def test_an_own_text_is_asked_for_and_stands_in_the_address(
 
 def test_an_empty_text_is_refused_in_a_sentence(opened: Opener, made: Made, asked: list[dict[str, Any]]) -> None:
     app = opened(run=made.run_id, source="own")
-    widget(app, "text").set_value("   \n ")
+    app.text_area[0].set_value("   \n ")
     button(app, "Analyse").click().run()
     assert "is empty: type at least one character" in words(app)
     assert not asked
@@ -392,7 +385,7 @@ def test_what_is_known_of_an_own_text_comes_back_from_the_address(opened: Opener
     assert not drawn(app), "this task reads one text"
     keep_text(made, read_as(HOSTILE), stamps)
     app = opened(run=made.run_id, text=HOSTILE, before=4)
-    assert widget(app, "source").value == "own"
+    assert control(app, "source").value == "own"
     assert "After (step 2)" in drawn(app)
     assert "Before (step 2)" in drawn(app), "of the steps that the run knows the nearest is taken"
     assert "&lt;img" in drawn(app)
@@ -611,12 +604,12 @@ def test_what_entered_and_left_is_that_of_a_slow_loop(
 
 def test_rare_words_are_left_out(opened: Opener, made: Made) -> None:
     app = opened(run=made.run_id, view="classes", k=8)
-    assert widget(app, "least").value == 3
+    assert control(app, "least").value == 3
     common = {word for word, c in slow_counts(4, 8).items() if sum(c) == 3}
     assert set(app.dataframe[0].value["Word"]) == common
     assert "3 of them have at most k words" in words(app)
     assert "The same words are selected equally often at both steps" in words(app)
-    widget(app, "least").set_value(1).run()
+    control(app, "least").set_value(1).run()
     assert len(app.dataframe[0].value) > len(common)
     assert address(app)["least"] == "1"
     assert "No word is selected" in words(opened(run=made.run_id, view="classes", k=1))
