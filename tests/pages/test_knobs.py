@@ -9,8 +9,11 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from core.errors import StoreError
+from core.events import Frame, Step
 from core.store import Status
 from core.store.attempt import Attempt
+from core.workers import LocalEngine
 from pages.ui.parameter_widget import Scale, slider_scale
 from tests.cases import each
 from tests.pages.conftest import Draft, Pages
@@ -90,9 +93,6 @@ def test_a_turn_that_the_run_refuses_goes_back_with_a_sentence(live: AppTest, at
 def test_a_turn_that_cannot_be_sent_goes_back_with_a_sentence(
     live: AppTest, attempt: Attempt, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from core.errors import StoreError
-    from core.workers import LocalEngine
-
     def full(*_: object) -> None:
         raise StoreError("The disk is full.")
 
@@ -105,8 +105,6 @@ def test_a_turn_that_cannot_be_sent_goes_back_with_a_sentence(
 
 
 def test_after_the_last_step_nothing_is_turned_or_paused(attempt: Attempt, live: AppTest) -> None:
-    from core.events import Step
-
     pressed(live, "Temperature", 0.08)
     assert "from the next step" in progress(live)
     attempt.steps([Step(step, {"loss": 1.0}) for step in range(5, 21)])
@@ -121,8 +119,6 @@ def test_after_the_last_step_nothing_is_turned_or_paused(attempt: Attempt, live:
 def test_after_the_last_frame_the_page_says_what_is_done_and_the_bar_still_moves(
     attempt: Attempt, live: AppTest
 ) -> None:
-    from core.events import Frame, Step
-
     vectors = np.zeros((3, 4), np.float32)
     attempt.steps([Step(step, {"loss": 1.0}) for step in range(5, 21)])
     attempt.frame(Frame(20, vectors, vectors[:, :2]), vectors[:, :2])

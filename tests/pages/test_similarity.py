@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from core.advice.prepare import prepare
 from core.cli.main import _result, _sentence
 from core.config import ReadingConfig
 from core.events import Frame, Predictions, Probe, Started, Step
@@ -35,8 +34,7 @@ def made(folder: Path, draft: Draft, tmp_path: Path) -> Made:
     def make(loss: str = "cosent", seed: int = 0) -> str:
         term = {"loss": loss} | ({"views": [{"view": "dropout"}]} if loss == "simcse" else {})
         more = {"name": loss, "seed": seed}
-        config, _ = prepare(draft(task={"path": path}, more=more, objective={"terms": [term]}), gpu=False)
-        store, run_id = made_run(folder, config)
+        store, run_id = made_run(folder, draft(task={"path": path}, more=more, objective={"terms": [term]}))
         attempt = store.attempt(run_id, 1)
         probe = Probe(tuple(range(4)), TEXTS, LABELS, ("0–1", "1–2"))
         attempt.record_start(Started(0, 8, "cpu", probe, {"scored_pairs": 40.0}))
