@@ -15,13 +15,14 @@ import psutil
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
-from core.config import RunConfig
+from core.advice.prepare import prepare
 from core.store import Store, TaskLibrary
 from core.store.work import RUNS
 from core.workers import LocalEngine
 from core.workers.job_kinds import queues
 from core.workers.jobs import Jobs
-from tests.browser.apps.serving import ROOT, free_port, start, wait_for_answer
+from core.workers.processes import ROOT, free_port
+from tests.browser.apps.serving import start, wait_for_answer
 from tests.browser.chromium import ARGUMENTS, UNOPTIMISED, install_chromium
 from tests.browser.hostile import hostile_draft
 from tests.browser.prepared import finished_runs
@@ -153,10 +154,10 @@ def library(server: Server) -> TaskLibrary:
 
 
 @pytest.fixture(scope="session")
-def hostile_run(session_server: Server, tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
+def hostile_run(session_server: Server, draft: Any, tmp_path_factory: pytest.TempPathFactory) -> str:
     """Return the id of a finished run whose name, texts and labels contain markup."""
     store = Store(session_server.store_folder)
-    run_id = recorded(store, hostile_draft(tmp_path_factory.mktemp("hostile"), tiny_encoder)).id
+    run_id = recorded(store, hostile_draft(tmp_path_factory.mktemp("hostile"), draft)).id
     store.close()
     return run_id
 
@@ -217,9 +218,9 @@ def newcomer(visit: Callable[..., Page]) -> Page:
 
 
 @pytest.fixture(scope="session")
-def finished(session_server: Server, tiny_encoder: Path, small_csv: Path) -> list[str]:
+def finished(session_server: Server, draft: Any) -> list[str]:
     """Return the ids of two finished runs with words and weights, and of their experiment. No test changes them."""
-    return finished_runs(session_server.store_folder, tiny_encoder, small_csv)
+    return finished_runs(session_server.store_folder, draft)
 
 
 @pytest.fixture
@@ -227,10 +228,7 @@ def template(server_store: Store, draft: Any) -> Any:
     """Return the id of a run whose settings can fill the form: the tiny encoder on the small task."""
 
     def make(**arguments: Any) -> str:
-        from core.advice.prepare import prepare
-
-        made: RunConfig = draft(**arguments)
-        config, _ = prepare(made, gpu=False)
+        config, _ = prepare(draft(**arguments), gpu=False)
         run_id = server_store.create(config)
         server_store.send(run_id, "stop")
         return run_id

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from playwright.sync_api import Page
 
-from core.config import RunConfig, parse_config
+from core.config import RunConfig
 from core.store import RunRecord, Store
 from tests.browser.seen import fits, quiet
 from tests.conftest import made_rows, write_csv
@@ -33,21 +33,17 @@ def shown_as_text(page: Page) -> None:
     assert fits(page)
 
 
-def hostile_draft(folder: Path, encoder: Path, name: str = f"{SCRIPT} $z$") -> RunConfig:
+def hostile_draft(folder: Path, draft: Callable[..., RunConfig], name: str = f"{SCRIPT} $z$") -> RunConfig:
     """Return a draft of a short run on hostile rows, some of 2,000 characters, with frames at 0, 2, 4, 8 and 12."""
     rows = [
         (f"{HOSTILE} {i} {text} " + "long " * (400 * (i % 9 == 0)), "<b>bad</b> $y$" if label == "bad" else label)
         for i, (text, label) in enumerate(made_rows(90))
     ]
-    return parse_config(
-        {
-            "name": name,
-            "task": {"id": "file", "path": str(write_csv(folder / "hostile.csv", rows))},
-            "encoder": {"id": str(encoder), "max_length": 32},
-            "phases": [{"steps": 12, "batch_size": 8, "optimiser": {"learning_rate": 0.005}}],
-            "probe": {"frame_steps": [2, 4, 8]},
-            "device": "cpu",
-        }
+    return draft(
+        task={"path": str(write_csv(folder / "hostile.csv", rows))},
+        more={"name": name, "probe": {"frame_steps": [2, 4, 8]}},
+        steps=12,
+        optimiser={"learning_rate": 0.005},
     )
 
 

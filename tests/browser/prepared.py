@@ -2,35 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
-from core.config import RunConfig, parse_config
+from core.config import RunConfig
 from core.config.fields import build
 from core.experiments.design import Design
 from core.store import ExperimentTable, Store
 from tests.core.artifacts.made import MORE, recorded
 
 
-def set_up(encoder: Path, rows: Path, *, steps: int = 8, **more: Any) -> RunConfig:
-    """Set up a run of these rows on the tiny encoder."""
-    return parse_config(
-        {
-            "task": {"id": "file", "path": str(rows)},
-            "encoder": {"id": str(encoder), "max_length": 32},
-            "phases": [{"steps": steps, "batch_size": 8}],
-            "device": "cpu",
-            **more,
-        }
-    )
-
-
-def finished_runs(folder: Path, encoder: Path, rows: Path) -> list[str]:
+def finished_runs(folder: Path, draft: Callable[..., RunConfig]) -> list[str]:
     """Return the ids of two finished runs with words and weights, and of their experiment."""
     store = Store(folder)
-    ids = [recorded(store, set_up(encoder, rows, seed=seed, **MORE)).id for seed in (0, 1)]
-    experiment_id = _experiment(store, set_up(encoder, rows), ids)
+    ids = [recorded(store, draft(more=MORE | {"seed": seed})).id for seed in (0, 1)]
+    experiment_id = _experiment(store, draft(), ids)
     store.close()
     return [*ids, experiment_id]
 

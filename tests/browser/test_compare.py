@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,7 +14,7 @@ from tests.browser.conftest import Server
 from tests.browser.hostile import HOSTILE, SCRIPT, hostile_draft, nothing_ran
 from tests.browser.seen import drag, settled
 from tests.browser.test_every_page import violations
-from tests.browser.test_map_view import CANVAS, MAP, chosen, drawn
+from tests.browser.test_map_view import CANVAS, MAP, chosen, drawn, picture
 from tests.core.artifacts.made import recorded
 
 PANELS = "document.querySelector('.map-view').map.panels"
@@ -24,10 +23,10 @@ NAMES = ("first", f"{SCRIPT} {HOSTILE}")
 
 
 @pytest.fixture(scope="module")
-def pair(server: Server, tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+def pair(server: Server, draft: Any, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     """Return the ids of a finished run and its twin, whose texts and labels contain markup."""
     store = Store(server.store_folder)
-    first = recorded(store, hostile_draft(tmp_path_factory.mktemp("compared"), tiny_encoder, NAMES[0])).id
+    first = recorded(store, hostile_draft(tmp_path_factory.mktemp("compared"), draft, NAMES[0])).id
     made = twin(store.run(first).effective, "phases.0.optimiser.learning_rate", 1e-5, name=NAMES[1][:80])
     second = recorded(store, made).id
     store.close()
@@ -42,10 +41,6 @@ def opened(page: Page, server: Server, runs: list[str], query: str = "") -> None
 def places(page: Page, panel: int) -> Any:
     """Return the positions of a map's points on the screen."""
     return page.evaluate(f"Array.from({PANELS}[{panel}].screen)")
-
-
-def picture(page: Page, panel: int) -> str:
-    return str(page.evaluate(f"{PANELS}[{panel}].canvas.toDataURL()"))
 
 
 @pytest.mark.slow

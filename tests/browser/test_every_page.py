@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import pytest
@@ -22,7 +22,7 @@ from tests.browser.conftest import Server
 from tests.browser.hostile import wait_for
 from tests.browser.language import NATIVE, left_in_english
 from tests.browser.outside import stays_inside
-from tests.browser.prepared import finished_runs, set_up
+from tests.browser.prepared import finished_runs
 from tests.browser.seen import (
     LIGHT_AND_DARK,
     PHONE,
@@ -116,18 +116,19 @@ RULES: dict[str, dict[str, Any]] = {"light": {}, "dark": {"runOnly": ["color-con
 
 @pytest.fixture(scope="module")
 def many(
-    session_server: Server, tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory, finished: list[str]
+    session_server: Server, draft: Any, tmp_path_factory: pytest.TempPathFactory, finished: list[str]
 ) -> list[str]:
     """Return the ids of two finished runs of 77 classes, and of their experiment."""
-    return finished_runs(session_server.store_folder, tiny_encoder, many_classes_csv(tmp_path_factory.mktemp("many")))
+    task = {"path": str(many_classes_csv(tmp_path_factory.mktemp("many")))}
+    return finished_runs(session_server.store_folder, partial(draft, task=task))
 
 
 @pytest.fixture(scope="module")
-def training(server: Server, finished: list[str], tiny_encoder: Path, small_csv: Path) -> Iterator[str]:
+def training(server: Server, finished: list[str], draft: Any) -> Iterator[str]:
     """Return the id of a run that trains while its pages are tested."""
     store = Store(server.store_folder)
     frames = {"frame_steps": list(range(0, LONG, 100))}
-    run_id = LocalEngine(store).submit(set_up(tiny_encoder, small_csv, steps=LONG, probe=frames))
+    run_id = LocalEngine(store).submit(draft(steps=LONG, more={"probe": frames}))
     wait_for(store, run_id, lambda run: run.last_step > 50)
     yield run_id
     store.send(run_id, "stop")

@@ -13,7 +13,6 @@ from core.store import Status, Store
 from core.workers import LocalEngine
 from tests.browser.conftest import Server
 from tests.browser.hostile import nothing_ran, wait_for
-from tests.browser.prepared import set_up
 from tests.browser.seen import at_rest, drag, press, settled
 
 # Steps of a run that outlasts every test, and the steps of its frames.
@@ -91,10 +90,10 @@ def test_a_run_survives_a_closed_tab_and_a_killed_server(
 
 
 @pytest.fixture(scope="module")
-def going(server: Server, tiny_encoder: Path, small_csv: Path) -> str:
+def going(server: Server, draft: Any) -> str:
     """Return the id of a run that outlasts the tests."""
     store = Store(server.store_folder)
-    run_id = LocalEngine(store).submit(set_up(tiny_encoder, small_csv, steps=LONG, probe={"frame_steps": FRAMES}))
+    run_id = LocalEngine(store).submit(draft(steps=LONG, more={"probe": {"frame_steps": FRAMES}}))
     wait_for(store, run_id, lambda run: run.last_step > 60)
     store.close()
     return run_id
@@ -170,15 +169,9 @@ def test_a_hidden_tab_sends_no_requests(page: Page, server: Server, server_store
 
 
 @pytest.mark.slow
-def test_knobs_pause_and_resume_from_the_page(page: Page, server: Server, server_store: Store, template: Any) -> None:
+def test_pause_and_resume_from_the_page(page: Page, server: Server, server_store: Store, template: Any) -> None:
     run_id = launched(page, server, template(steps=50_000, more={"probe": {"frame_steps": [10]}}))
     wait_for(server_store, run_id, lambda run: run.last_step > 20)
-    knob = page.get_by_role("slider", name="Weight λ")
-    knob.focus()
-    page.keyboard.press("Home")
-    wait_for(server_store, run_id, lambda _: bool(server_store.knob_turns(run_id)))
-    turn = server_store.knob_turns(run_id)[0]
-    assert (turn.name, turn.value) == ("lambda", 0.0)
     press(page, "Pause")
     wait_for(server_store, run_id, lambda run: run.status == Status.PAUSED)
     press(page, "Resume")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -157,9 +158,9 @@ def test_it_rests_where_reduced_motion_is_preferred(page: Page, pages: Path) -> 
     expect(page.get_by_role("button", name="Play")).to_be_visible()
 
 
-def test_text_that_tries_to_close_its_element_stays_text(page: Page, tiny_encoder: Path, tmp_path: Path) -> None:
+def test_text_that_tries_to_close_its_element_stays_text(page: Page, draft: Any, tmp_path: Path) -> None:
     store = Store(tmp_path / "runs")
-    run = recorded(store, hostile_draft(tmp_path, tiny_encoder))
+    run = recorded(store, hostile_draft(tmp_path, draft))
     (tmp_path / "page.html").write_text(run_page(store, [run]), encoding="utf-8")
     store.close()
     show(page, tmp_path / "page.html")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -12,7 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[3]
+from core.workers.processes import ROOT, free_port
+
 START_S = 60.0
 
 
@@ -27,12 +27,6 @@ def served(app: Path, log: Path) -> Iterator[str]:
     finally:
         process.kill()
         process.wait()
-
-
-def free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
 
 
 def start(app: Path, port: int, log: Path, **environment: str) -> subprocess.Popen[bytes]:
