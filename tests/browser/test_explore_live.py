@@ -14,10 +14,11 @@ from core.events import Frame, Probe, Started
 from core.representation.projections import pca_map
 from core.store import Status, Store
 from core.store.attempt import Attempt
-from core.store.liveness import liveness_of
 from tests.browser.conftest import Server
 from tests.browser.seen import JOB_MS
+from tests.browser.test_explore import opened
 from tests.browser.test_map_view import drawn, step_of
+from tests.core.store.claims import claimed
 
 STEPS, POINTS, WIDTH = 6, 800, 16
 SOON_S = 20
@@ -28,18 +29,14 @@ def learning(server_store: Store) -> Iterator[Attempt]:
     """Return a run whose worker is this process. It has reported only its start and two frames."""
     steps = range(STEPS + 1)
     draft = {"name": "Learning", "phases": [{"steps": STEPS}], "probe": {"size": POINTS, "frame_steps": list(steps)}}
-    run = server_store.create(parse_config(draft))
-    claim = server_store.claim_next(range(9), liveness_of())
-    assert claim is not None
-    attempt = server_store.attempt(run, claim[1])
-    attempt.register()
+    attempt = claimed(server_store, parse_config(draft))
     labels = tuple(i % 2 for i in range(POINTS))
     probe = Probe(tuple(range(POINTS)), tuple(f"text {i}" for i in range(POINTS)), labels, ("even", "odd"))
     attempt.record_start(Started(0, STEPS, "cpu", probe, {}))
     for step in (0, 1):
         grow(attempt, step)
     yield attempt
-    if server_store.run(run).status.active:
+    if server_store.run(attempt.run_id).status.active:
         attempt.end(Status.STOPPED)
 
 
@@ -51,14 +48,9 @@ def grow(attempt: Attempt, step: int) -> None:
     attempt.frame(Frame(step, vectors, vectors[:, :2]), pca_map(vectors))
 
 
-def opened(page: Page, server: Server, attempt: Attempt, query: str = "") -> None:
-    page.goto(f"{server.url}/explore?run={attempt.run_id}{query}")
-    drawn(page)
-
-
 @pytest.mark.slow
 def test_a_running_run_is_followed_unless_a_frame_was_chosen(page: Page, server: Server, learning: Attempt) -> None:
-    opened(page, server, learning)
+    opened(page, server, learning.run_id)
     assert step_of(page) == 1
     grow(learning, 2)
     expect(page.get_by_text(re.compile(r"^Step 2\b")).first).to_be_visible(timeout=SOON_S * 1000)
@@ -80,7 +72,7 @@ def test_a_cancelled_map_can_be_requested_again(page: Page, server: Server, lear
     for step in range(2, STEPS + 1):
         grow(learning, step)
     learning.end(Status.STOPPED)
-    opened(page, server, learning)
+    opened(page, server, learning.run_id)
     cancel = page.get_by_role("button", name="Cancel")
     # A job also measures the trustworthiness of PCA's map, with a button of the same name.
     expect(page.get_by_text(re.compile("Trustworthiness"))).to_be_visible(timeout=JOB_MS)

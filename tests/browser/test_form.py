@@ -12,10 +12,7 @@ from tests.browser.conftest import Server
 from tests.browser.seen import box_of, settled
 from tests.cases import slow_but
 
-
-@pytest.fixture
-def page(laptop: Page) -> Page:
-    return laptop
+pytestmark = pytest.mark.usefixtures("laptop")
 
 
 def shows(page: Page, pooling: str, seed: str) -> None:

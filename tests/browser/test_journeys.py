@@ -22,16 +22,13 @@ from tests.browser.test_runs import open_names, press
 from tests.conftest import made_rows, write_csv
 from tests.core.artifacts.made import MORE, recorded
 
+pytestmark = pytest.mark.usefixtures("laptop")
+
 
 @pytest.fixture
 def runs(server_store: Store, draft: Callable[..., RunConfig]) -> list[RunRecord]:
     """Return two finished runs that differ in their seed, the newer one second."""
     return [recorded(server_store, draft(more=MORE | {"seed": seed})) for seed in (0, 1)]
-
-
-@pytest.fixture
-def page(laptop: Page) -> Page:
-    return laptop
 
 
 def link(page: Page, name: str) -> Locator:

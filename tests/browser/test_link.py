@@ -8,10 +8,7 @@ from playwright.sync_api import Page, expect
 from tests.browser.conftest import Server
 from tests.browser.seen import PHONE, box_of, fits, settled
 
-
-@pytest.fixture
-def screen(laptop: Page) -> Page:
-    return laptop
+pytestmark = pytest.mark.usefixtures("laptop")
 
 
 def copied(page: Page) -> str:
@@ -22,42 +19,42 @@ def copied(page: Page) -> str:
     return str(text)
 
 
-def test_the_copied_link_opens_the_same_view(screen: Page, server: Server) -> None:
-    settled(screen, f"{server.url}/?replay=r-drop")
-    link = copied(screen)
+def test_the_copied_link_opens_the_same_view(page: Page, server: Server) -> None:
+    settled(page, f"{server.url}/?replay=r-drop")
+    link = copied(page)
     assert link == f"{server.url}/?replay=r-drop&v=1"
-    expect(screen.get_by_text("It opens on this machine only")).to_be_visible()
-    settled(screen, link)
-    screen.wait_for_url(f"{server.url}/?replay=r-drop")
-    expect(screen.get_by_text("Every review is encoded twice")).to_be_visible()
+    expect(page.get_by_text("It opens on this machine only")).to_be_visible()
+    settled(page, link)
+    page.wait_for_url(f"{server.url}/?replay=r-drop")
+    expect(page.get_by_text("Every review is encoded twice")).to_be_visible()
 
 
-def test_escape_or_a_click_outside_closes_the_link(screen: Page, server: Server) -> None:
-    settled(screen, f"{server.url}/loss_lab")
-    screen.get_by_role("button", name="Copy link").click()
-    field = screen.get_by_role("textbox", name="Link to this view")
+def test_escape_or_a_click_outside_closes_the_link(page: Page, server: Server) -> None:
+    settled(page, f"{server.url}/loss_lab")
+    page.get_by_role("button", name="Copy link").click()
+    field = page.get_by_role("textbox", name="Link to this view")
     expect(field).to_be_visible()
-    screen.keyboard.press("Escape")
+    page.keyboard.press("Escape")
     expect(field).to_be_hidden()
-    expect(screen.get_by_role("button", name="Copy link")).to_be_focused()
-    screen.get_by_role("button", name="Copy link").click()
-    screen.locator("h1").click()
+    expect(page.get_by_role("button", name="Copy link")).to_be_focused()
+    page.get_by_role("button", name="Copy link").click()
+    page.locator("h1").click()
     expect(field).to_be_hidden()
 
 
-def test_the_link_can_be_copied_by_hand_where_the_page_may_not_copy(screen: Page, server: Server) -> None:
-    screen.add_init_script("Object.defineProperty(navigator, 'clipboard', { value: undefined })")
-    settled(screen, server.url)
-    screen.get_by_role("button", name="Copy link").click()
-    expect(screen.get_by_text("Press Ctrl + C to copy it.")).to_be_visible()
-    field = screen.get_by_role("textbox", name="Link to this view")
+def test_the_link_can_be_copied_by_hand_where_the_page_may_not_copy(page: Page, server: Server) -> None:
+    page.add_init_script("Object.defineProperty(navigator, 'clipboard', { value: undefined })")
+    settled(page, server.url)
+    page.get_by_role("button", name="Copy link").click()
+    expect(page.get_by_text("Press Ctrl + C to copy it.")).to_be_visible()
+    field = page.get_by_role("textbox", name="Link to this view")
     expect(field).to_be_focused()
-    assert screen.evaluate("getSelection().toString()") == field.input_value()
+    assert page.evaluate("getSelection().toString()") == field.input_value()
 
 
-def test_it_hides_nothing_on_a_phone(screen: Page, server: Server) -> None:
-    screen.set_viewport_size({"width": PHONE[0], "height": PHONE[1]})
-    settled(screen, server.url)
-    screen.get_by_role("button", name="Copy link").click()
-    assert fits(screen)
-    assert box_of(screen.locator(".copy-link-box"))["x"] >= 0
+def test_it_hides_nothing_on_a_phone(page: Page, server: Server) -> None:
+    page.set_viewport_size({"width": PHONE[0], "height": PHONE[1]})
+    settled(page, server.url)
+    page.get_by_role("button", name="Copy link").click()
+    assert fits(page)
+    assert box_of(page.locator(".copy-link-box"))["x"] >= 0

@@ -16,6 +16,8 @@ from tests.browser.hostile import wait_for
 from tests.browser.seen import box_of, settled
 from tests.browser.test_runs import open_names
 
+pytestmark = pytest.mark.usefixtures("laptop")
+
 UPDATES = 4
 DRAGGED = 3
 PRESSES = 8
@@ -44,11 +46,6 @@ def going(server_store: Store, template: Any) -> Iterator[str]:
     yield run_id
     server_store.send(run_id, "stop")
     wait_for(server_store, run_id, lambda run: run.status.ended)
-
-
-@pytest.fixture
-def page(laptop: Page) -> Page:
-    return laptop
 
 
 def updates(page: Page) -> int:
