@@ -7,30 +7,15 @@ depends on the ids.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import NamedTuple
 
 import numpy as np
 
 from core.encoders.packing import Tokens
 
 
-class CutTexts(NamedTuple):
-    """The mixed texts of a batch.
-
-    Attributes:
-        texts: [B] tokens.
-        partners: [B] row number of each text's partner.
-        shares: [B] share of each text's own tokens among those that are not special; 1 for a text without any.
-    """
-
-    texts: list[Tokens]
-    partners: list[int]
-    shares: list[float]
-
-
 def cutmix(
     texts: Sequence[Tokens], special_ids: Collection[int], concentration: float, rng: np.random.Generator
-) -> CutTexts:
+) -> tuple[list[Tokens], list[int], list[float]]:
     """Replace a contiguous span of each text's tokens by the tokens at the same places of another text.
 
     Special tokens are neither replaced nor copied. The share of the span is drawn once for the batch, its place for
@@ -38,6 +23,8 @@ def cutmix(
 
     Args:
         concentration: a > 0; the replaced share is drawn from Beta(a, a).
+    Returns: the mixed texts [B], the row number of each text's partner [B], and the share of each text's own tokens
+        among those that are not special [B]; 1 for a text without any.
     Source: Yun et al. 2019, arXiv:1905.04899, for images; λ is the share that is left, and weights the own label.
     """
     partners = [int(row) for row in rng.permutation(len(texts))]
@@ -53,4 +40,4 @@ def cutmix(
             ids[movable[own][at]] = texts[partner].ids[movable[partner][at]]
         mixed.append(Tokens(tuple(ids), texts[own].types))
         shares.append(1 - length / size if size else 1.0)
-    return CutTexts(mixed, partners, shares)
+    return mixed, partners, shares

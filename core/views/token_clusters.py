@@ -2,25 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import torch
 from torch import Tensor
 
 
-class ClusterViews(NamedTuple):
-    """Means of clusters of tokens.
-
-    Attributes:
-        means: [B, clusters, H], zeros where masked.
-        mask: [B, clusters] bool.
-    """
-
-    means: Tensor
-    mask: Tensor
-
-
-def cluster_views(vectors: Tensor, mask: Tensor, clusters: int, *, iterations: int = 10) -> ClusterViews:
+def cluster_views(vectors: Tensor, mask: Tensor, clusters: int, *, iterations: int = 10) -> tuple[Tensor, Tensor]:
     """Run k-means within each example; a view is the mean of the members of a cluster.
 
     Directions are clustered (L2-normalised, detached vectors) from a deterministic start: the first token, then
@@ -33,7 +19,7 @@ def cluster_views(vectors: Tensor, mask: Tensor, clusters: int, *, iterations: i
         mask: [B, K] bool; a vector with False belongs to no cluster and gets zero gradient.
         clusters: ≥ 1.
         iterations: ≥ 0 updates of the centres.
-    Returns: means in the dtype of `vectors`, and their mask.
+    Returns: means [B, clusters, H] in the dtype of `vectors`, zeros where masked, and their mask [B, clusters] bool.
     """
     with torch.autocast(vectors.device.type, enabled=False):
         present = mask.bool()
@@ -43,7 +29,7 @@ def cluster_views(vectors: Tensor, mask: Tensor, clusters: int, *, iterations: i
         enough = present.sum(1, keepdim=True) >= clusters  # [B, 1]
         weights = members.to(vectors.dtype) / counts.clamp(min=1).unsqueeze(-1)
         weights = weights * enough.unsqueeze(-1)
-        return ClusterViews(weights @ vectors, (counts > 0) & enough)
+        return weights @ vectors, (counts > 0) & enough
 
 
 def cluster_members(vectors: Tensor, present: Tensor, clusters: int, iterations: int = 10) -> Tensor:

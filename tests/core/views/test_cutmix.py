@@ -21,12 +21,12 @@ TEXTS = [Tokens((CLS, *(100 * i + 10 + at for at in range(n)), SEP), (0,) * (n +
 
 @each("seed", range(20))
 def test_a_span_of_each_text_is_that_of_its_partner_and_the_share_counts_the_rest(seed: int) -> None:
-    found = cutmix(TEXTS, {CLS, SEP}, 1.0, np.random.default_rng(seed))
+    texts, partners, shares = cutmix(TEXTS, {CLS, SEP}, 1.0, np.random.default_rng(seed))
     cut = np.random.default_rng(seed)
     cut.permutation(len(TEXTS))
     wanted = cut.beta(1.0, 1.0)
-    assert sorted(found.partners) == list(range(len(TEXTS)))
-    for i, (text, partner, share) in enumerate(zip(found.texts, found.partners, found.shares, strict=True)):
+    assert sorted(partners) == list(range(len(TEXTS)))
+    for i, (text, partner, share) in enumerate(zip(texts, partners, shares, strict=True)):
         before, source, size = TEXTS[i], TEXTS[partner], LENGTHS[i]
         assert text.types == before.types
         assert (text.ids[0], text.ids[-1], len(text.ids)) == (CLS, SEP, size + 2)

@@ -43,7 +43,7 @@ def test_means_and_gradients_are_those_of_the_loop(clusters: int, iterations: in
     mask = torch.arange(14) < torch.tensor(lengths).unsqueeze(1)
     given[~mask] = torch.nan  # masked tokens must not be read
     vectors, plain = given.clone().requires_grad_(), given.clone().requires_grad_()
-    found = cluster_views(vectors, mask, clusters, iterations=iterations)
+    means, found = cluster_views(vectors, mask, clusters, iterations=iterations)
     weights = torch.randn(len(lengths), clusters, 6, dtype=torch.float64)
 
     expected = torch.zeros(len(lengths), clusters, 6, dtype=torch.float64)
@@ -58,10 +58,10 @@ def test_means_and_gradients_are_those_of_the_loop(clusters: int, iterations: in
             expected[b, cluster] = mean.detach()
             present[b, cluster] = True
             total = total + (mean * weights[b, cluster]).sum()
-    torch.testing.assert_close(found.means.detach(), expected)
-    assert torch.equal(found.mask, present)
+    torch.testing.assert_close(means.detach(), expected)
+    assert torch.equal(found, present)
     total.backward()
-    (found.means * weights).sum().backward()
+    (means * weights).sum().backward()
     torch.testing.assert_close(vectors.grad, plain.grad)
 
 
@@ -71,21 +71,21 @@ def test_a_float32_batch_finds_the_groups_that_are_there() -> None:
     torch.manual_seed(0)
     # Lengths differ by a factor of a hundred. Only the direction counts.
     vectors = directions[labels] * torch.logspace(-1, 1, 7).unsqueeze(1) + 0.01 * torch.randn(7, 3)
-    found = cluster_views(vectors.unsqueeze(0), torch.ones(1, 7, dtype=torch.bool), 3)
-    assert found.mask.all()
-    means = {tuple(row) for row in found.means[0].mul(1e4).round().int().tolist()}
+    found, mask = cluster_views(vectors.unsqueeze(0), torch.ones(1, 7, dtype=torch.bool), 3)
+    assert mask.all()
+    means = {tuple(row) for row in found[0].mul(1e4).round().int().tolist()}
     expected = torch.stack([vectors[labels == c].mean(0) for c in range(3)])
     assert means == {tuple(row) for row in expected.mul(1e4).round().int().tolist()}
 
 
 def test_equal_tokens_make_one_cluster_and_the_rest_is_masked() -> None:
-    found = cluster_views(torch.ones(1, 4, 3), torch.ones(1, 4, dtype=torch.bool), 3)
-    assert found.mask.tolist() == [[True, False, False]]
-    assert found.means.tolist() == [[[1, 1, 1], [0, 0, 0], [0, 0, 0]]]
+    means, mask = cluster_views(torch.ones(1, 4, 3), torch.ones(1, 4, dtype=torch.bool), 3)
+    assert mask.tolist() == [[True, False, False]]
+    assert means.tolist() == [[[1, 1, 1], [0, 0, 0], [0, 0, 0]]]
 
 
 def test_of_two_equally_far_tokens_the_first_begins_a_cluster() -> None:
     # Tokens 1 and 2 are equally far from token 0. Without iterations the clusters keep their initial order.
     vectors = torch.tensor([[[1.0, 0.0], [0.0, 1.0], [0.0, -1.0], [0.0, -2.0]]])
-    found = cluster_views(vectors, torch.ones(1, 4, dtype=torch.bool), 3, iterations=0)
-    assert found.means.tolist() == [[[1.0, 0.0], [0.0, 1.0], [0.0, -1.5]]]
+    means, _ = cluster_views(vectors, torch.ones(1, 4, dtype=torch.bool), 3, iterations=0)
+    assert means.tolist() == [[[1.0, 0.0], [0.0, 1.0], [0.0, -1.5]]]
