@@ -42,10 +42,10 @@ def check_shape(name: str, tensor: Tensor, expected: tuple[int, ...], what: str 
         raise ValueError(f"{name} of shape {tuple(tensor.shape)}: expected {shape}{what and ', ' + what}")
 
 
-def check_logits(name: str, logits: Tensor) -> None:
-    """Check that the logits are a matrix. Raises: ValueError."""
-    if logits.ndim != 2:
-        raise ValueError(f"{name} of shape {tuple(logits.shape)}: expected [N, C]")
+def check_matrix(name: str, tensor: Tensor, axes: str = "[N, d]") -> None:
+    """Check that the tensor has two axes. Raises: ValueError."""
+    if tensor.ndim != 2:
+        raise ValueError(f"{name} of shape {tuple(tensor.shape)}: expected {axes}")
 
 
 def to_full_precision(tensor: Tensor) -> Tensor:

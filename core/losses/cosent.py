@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from core.catalogue.loss_entry import Settings
-from core.losses.arguments import check_positive, check_shape, mean_of, to_full_precision, unit_rows
+from core.losses.arguments import check_matrix, check_positive, check_shape, mean_of, to_full_precision, unit_rows
 from core.losses.evaluate import ReferenceLines, TermInput
 from core.parameters import number
 
@@ -34,8 +34,7 @@ def cosent_loss(z1: Tensor, z2: Tensor, scores: Tensor, *, temperature: float = 
 
 def pair_cosines(z1: Tensor, z2: Tensor, scores: Tensor) -> Tensor:
     """Return the cosine of each pair, [N]. Raises: ValueError for shapes that differ."""
-    if z1.ndim != 2:
-        raise ValueError(f"z1 of shape {tuple(z1.shape)}: expected [N, d]")
+    check_matrix("z1", z1)
     check_shape("z2", z2, tuple(z1.shape), "the shape of z1")
     check_shape("scores", scores, (len(z1),), "one for each pair")
     return (unit_rows(to_full_precision(z1)) * unit_rows(to_full_precision(z2))).sum(1)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from core.catalogue.loss_entry import Settings
-from core.losses.arguments import check_logits, check_not_negative, check_shape, mean_of, to_full_precision
+from core.losses.arguments import check_matrix, check_not_negative, check_shape, mean_of, to_full_precision
 from core.losses.evaluate import TermInput
 from core.parameters import integer_setting, number
 
@@ -26,7 +26,7 @@ def cross_entropy_loss(logits: Tensor, labels: Tensor, *, label_smoothing: float
     Raises: ValueError naming the argument, its value and the expected values.
     Source: label smoothing: Szegedy et al. 2016, arXiv:1512.00567; margin: Wang et al. 2018, arXiv:1801.05599.
     """
-    check_logits("logits", logits)
+    check_matrix("logits", logits, "[N, C]")
     check_shape("labels", labels, (len(logits),), "one per row of logits")
     if not 0 <= label_smoothing < 1:
         raise ValueError(f"label_smoothing = {label_smoothing}: expected a number from 0 to below 1")
@@ -110,7 +110,7 @@ def mixup_loss(logits: Tensor, labels: Tensor, partners: Tensor, share: float | 
     Edge: share = 1 is plain cross-entropy.
     Source: Zhang et al. 2018, arXiv:1710.09412.
     """
-    check_logits("logits", logits)
+    check_matrix("logits", logits, "[N, C]")
     check_shape("labels", labels, (len(logits),), "one per row of logits")
     share = _checked_share(len(logits), partners, share)
     return share * cross_entropy_loss(logits, labels) + (1 - share) * cross_entropy_loss(logits, labels[partners])
@@ -128,7 +128,7 @@ def cutmix_loss(logits: Tensor, labels: Tensor, partners: Tensor, shares: Tensor
     Raises: ValueError naming the argument, its value and the expected values.
     Source: Yun et al. 2019, eq. 1, arXiv:1905.04899.
     """
-    check_logits("logits", logits)
+    check_matrix("logits", logits, "[N, C]")
     for name, values in (("labels", labels), ("partners", partners), ("shares", shares)):
         check_shape(name, values, (len(logits),), "one per row of logits")
     with torch.autocast(logits.device.type, enabled=False):

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from core.catalogue.loss_entry import Settings
-from core.losses.arguments import check_positive, check_shape, mean_of, to_full_precision, unit_rows
+from core.losses.arguments import check_matrix, check_positive, check_shape, mean_of, to_full_precision, unit_rows
 from core.losses.evaluate import ReferenceLines, TermInput
 from core.losses.forces import Candidates
 from core.parameters import number
@@ -27,8 +27,7 @@ def dcl_loss(z1: Tensor, z2: Tensor, *, temperature: float = 0.1) -> Tensor:
     Source: Yeh et al. 2022, eq. 6, arXiv:2110.06848.
     """
     check_positive("temperature", temperature)
-    if z1.ndim != 2:
-        raise ValueError(f"z1 of shape {tuple(z1.shape)}: expected [N, d]")
+    check_matrix("z1", z1)
     check_shape("z2", z2, tuple(z1.shape), "the shape of z1")
     n = len(z1)
     with torch.autocast(z1.device.type, enabled=False):

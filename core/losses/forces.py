@@ -14,7 +14,7 @@ from torch import Tensor
 
 from core.catalogue.loss_entry import ForceLaw, PushSpread
 from core.catalogue.losses import SUPCON
-from core.losses.arguments import check_positive, check_shape, unit_rows
+from core.losses.arguments import check_matrix, check_positive, check_shape, unit_rows
 from core.registry import load
 
 # The fraction of strongest negatives whose share of the push is reported.
@@ -111,8 +111,7 @@ def _candidates(features: Tensor, labels: Tensor, law: ForceLaw) -> Candidates:
 
     Raises: ValueError naming the argument, its value and the expected values.
     """
-    if features.ndim != 2:
-        raise ValueError(f"features of shape {tuple(features.shape)}: expected [N, d]")
+    check_matrix("features", features)
     check_shape("labels", labels, (len(features),), "one label per text")
     z = unit_rows(features.double()) if law.normalize else features.double()
     similarity, itself = z @ z.T, torch.eye(len(z), dtype=torch.float64)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from core.catalogue.loss_entry import Settings
-from core.losses.arguments import check_logits, check_not_negative, check_shape, to_full_precision
+from core.losses.arguments import check_matrix, check_not_negative, check_shape, to_full_precision
 from core.losses.cross_entropy import cross_entropy_loss
 from core.losses.evaluate import TermInput
 from core.parameters import number
@@ -35,7 +35,7 @@ def rdrop_loss(logits1: Tensor, logits2: Tensor, labels: Tensor, *, alpha: float
     Edge: equal logits give kl = 0.
     Source: Liang et al. 2021, eq. 4, arXiv:2106.14448.
     """
-    check_logits("logits1", logits1)
+    check_matrix("logits1", logits1, "[N, C]")
     check_shape("logits2", logits2, tuple(logits1.shape), "the shape of logits1")
     check_not_negative("alpha", alpha)
     ce = 0.5 * (cross_entropy_loss(logits1, labels) + cross_entropy_loss(logits2, labels))

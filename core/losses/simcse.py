@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from core.catalogue.loss_entry import Settings
-from core.losses.arguments import check_positive, check_shape, mean_of, to_full_precision, unit_rows
+from core.losses.arguments import check_matrix, check_positive, check_shape, mean_of, to_full_precision, unit_rows
 from core.losses.evaluate import ReferenceLines, TermInput
 from core.losses.forces import Candidates
 from core.losses.supcon import supcon_loss
@@ -46,8 +46,7 @@ def simcse_loss(
     check_positive("temperature", temperature)
     if not math.isfinite(hard_negative_weight):
         raise ValueError(f"hard_negative_weight = {hard_negative_weight}: expected a finite number")
-    if z1.ndim != 2:
-        raise ValueError(f"z1 of shape {tuple(z1.shape)}: expected [N, d]")
+    check_matrix("z1", z1)
     check_shape("z2", z2, tuple(z1.shape), "the shape of z1")
     if z3 is not None:
         check_shape("z3", z3, tuple(z1.shape), "the shape of z1")
