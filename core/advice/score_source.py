@@ -6,6 +6,7 @@ instead: a logistic regression on the frame's vectors.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Literal
 
@@ -18,7 +19,7 @@ from core.quantities import percent, signed
 # Training rows that the linear probe of a frame is fitted on, including those on the map.
 PROBE_ROWS = 200
 
-Scorer = Literal["classifier", "linear probe", "Spearman"]
+Scorer = Literal["classifier", "linear probe"]
 
 # Keys: whether the score is below (-1), level with (0) or above (1) that of a linear probe of the untrained encoder,
 # and whether it comes from a linear probe itself.
@@ -52,11 +53,10 @@ def scorers(config: RunConfig, evaluations: Sequence[Evaluation]) -> list[Scorer
     Args:
         config: with the knob turns of the run.
     """
-    first = classifier_learns_from(config)
-    learned = [first is not None and first <= max(1, evaluation.step) for evaluation in evaluations]
+    first = classifier_learns_from(config) or math.inf
     return [
-        "linear probe" if evaluation.probe_rows is not None else "classifier" if known else None
-        for evaluation, known in zip(evaluations, learned, strict=True)
+        "linear probe" if one.probe_rows is not None else "classifier" if first <= max(1, one.step) else None
+        for one in evaluations
     ]
 
 

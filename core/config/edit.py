@@ -59,7 +59,7 @@ def from_settings(texts: Sequence[str]) -> RunConfig:
         if path == "task" or path.startswith(NOT_LINKED):
             raise ConfigError("set", text, "a link cannot set the task or its file; leave it out.")
         if not text.startswith(NAMED_PRESET):
-            assign(given, text)
+            put(given, *parse_setting(text))
     return parse_config(given)
 
 
@@ -90,7 +90,7 @@ def _differences(given: Any, base: Any, path: str = "") -> Iterator[tuple[str, A
 
 
 def _text(value: Any) -> str:
-    """Format a value so that `assign` reads it back."""
+    """Format a value so that `parse_setting` reads it back."""
     if isinstance(value, str) and _value(value) == value:
         return value
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
@@ -105,14 +105,6 @@ PHASE_FIELDS = tuple(PhaseConfig.model_fields)
 HOW = N_("give FIELD=VALUE, such as objective.terms.0.temperature=0.1.")
 
 
-def assign(config: dict[str, Any], setting: str) -> None:
-    """Set one field of a config in its JSON form from `path=value`; a phase's fields do not need `phases.0.`.
-
-    Raises: ConfigError naming the path and a remedy.
-    """
-    put(config, *parse_setting(setting))
-
-
 def parse_setting(setting: str) -> tuple[str, Any]:
     """Split `path=value` into the path and the parsed value. Raises: ConfigError."""
     path, equals, text = setting.partition("=")
@@ -122,7 +114,7 @@ def parse_setting(setting: str) -> tuple[str, Any]:
 
 
 def put(config: dict[str, Any], path: str, value: Any, also: Sequence[str] = ()) -> None:
-    """Set one field of a config in its JSON form to a JSON value; paths are as in `assign`.
+    """Set one field of a config in its JSON form to a JSON value; a phase's fields do not need `phases.0.`.
 
     Args:
         also: names that the caller accepts besides fields.
