@@ -50,7 +50,7 @@ from core.training.checkpoints import (
 )
 from core.training.data_parallel import Ranks
 from core.training.encode import Interrupted, encode, encoder_autocast, load_encoder_of
-from core.training.passes import Machine
+from core.training.passes import Machine, Setup
 from core.training.phase import NO_TURNS, Phase
 from core.training.probe import ProbeFrames, view_agreement
 from core.training.scores import classification_scores, probe_scores, similarity_scores
@@ -201,7 +201,6 @@ class _Run:
     ) -> None:
         self.ranks, self.drawing = ranks, cell.drawing if cell else NO_TURNS
         self.config, self.checkpoints, self.cache = config, checkpoints, cache
-        self.translations = translations
         self.frame_steps = frozenset(config.probe.frame_steps or ())
         self.snapshot_steps = frozenset(config.checkpoint.snapshot_steps or ())
         device = device_of(config.device) if ranks is None else ranks.device
@@ -215,6 +214,7 @@ class _Run:
             torch.manual_seed(config.seed)
             encoder, self.tokenizer = load_encoder_of(config.encoder, data.classes)
         self.encoder = encoder.to(device)
+        self.setup = Setup(data, self.encoder, self.tokenizer, self.machine, config.seed, translations, ranks)
         self.frames = ProbeFrames(config, data, self.encoder, self.tokenizer)
         with self.drawing:
             self._begin_from(start, resume)
@@ -381,17 +381,7 @@ class _Run:
 
     def _enter_phase(self, number: int) -> None:
         self.offset = self.config.phase_ends[number - 1] if number else 0
-        self.phase = Phase(
-            self.config,
-            number,
-            data=self.data,
-            encoder=self.encoder,
-            tokenizer=self.tokenizer,
-            machine=self.machine,
-            translations=self.translations,
-            ranks=self.ranks,
-            drawing=self.drawing,
-        )
+        self.phase = Phase(self.config, number, self.setup, self.drawing)
 
     def _leave_phase(self) -> None:
         """Record the weights that this phase changed, and merge adapters into them."""

@@ -46,6 +46,23 @@ class Machine(NamedTuple):
         return f"{self.device.type} {'bfloat16' if self.autocast._enabled else 'float32'}"
 
 
+class Setup(NamedTuple):
+    """The values that all phases of a run share.
+
+    Attributes:
+        translations: file that caches back-translations; None caches them for this run only.
+        ranks: the processes that share a batch; None for a run with one process.
+    """
+
+    data: TaskData
+    encoder: Encoder
+    tokenizer: Tokenizer
+    machine: Machine
+    seed: int
+    translations: Path | None = None
+    ranks: Ranks | None = None
+
+
 class Batch(NamedTuple):
     """The inputs of a step.
 
@@ -77,32 +94,24 @@ class Passes:
     def __init__(
         self,
         plan: Plan,
+        setup: Setup,
         *,
-        data: TaskData,
-        encoder: Encoder,
-        tokenizer: Tokenizer,
-        machine: Machine,
-        seed: int,
         rows_of: Callable[[int], Sequence[int]],
-        frozen: int = 0,
-        micro_batch: int | None = None,
-        translations: Path | None = None,
-        ranks: Ranks | None = None,
+        frozen: int,
+        micro_batch: int | None,
     ) -> None:
         """Create the caches for outputs of frozen blocks.
 
         Args:
-            ranks: the processes that share a batch; None for a run with one process.
             rows_of: returns the rows of a step, counted from 1.
             frozen: number of lowest blocks that are frozen.
             micro_batch: number of texts encoded at a time; None for the whole batch.
-            translations: file that caches back-translations.
         """
-        self.plan, self._encoder, self._machine, self._micro_batch = plan, encoder, machine, micro_batch
-        self.inputs = StepInputs(data, encoder, tokenizer, plan.passes, seed=seed, translations=translations)
-        self._ranks = ranks
-        self._seed, self._taps = seed, Taps(plan.layers, plan.tokens)
-        self._start = frozen
+        encoder, ranks = setup.encoder, setup.ranks
+        self.plan, self._encoder, self._machine, self._micro_batch = plan, encoder, setup.machine, micro_batch
+        self.inputs = StepInputs(setup, plan.passes)
+        self._ranks, self._seed = ranks, setup.seed
+        self._taps, self._start = Taps(plan.layers, plan.tokens), frozen
         self.kept_outputs: RowCache[Outputs] | None = None
         self.kept_states: RowCache[Tensor] | None = None
         # Each process encodes its own shard of a batch, unless all blocks are frozen.
@@ -219,30 +228,18 @@ class Passes:
 class StepInputs:
     """The tokenised texts of the passes of a plan."""
 
-    def __init__(
-        self,
-        data: TaskData,
-        encoder: Encoder,
-        tokenizer: Tokenizer,
-        passes: Sequence[Pass],
-        *,
-        seed: int,
-        translations: Path | None = None,
-    ) -> None:
-        """Create the translation models of the views that need them.
-
-        Args:
-            translations: file that caches back-translations; None caches them for this run only.
-        """
+    def __init__(self, setup: Setup, passes: Sequence[Pass]) -> None:
+        """Create the translation models of the views that need them."""
+        data, encoder, seed = setup.data, setup.encoder, setup.seed
         self._texts = data.train.inputs
         self._sides = [data.train.texts] if data.train.seconds is None else [data.train.texts, data.train.seconds]
         self._examples: Sequence[Triplet | ScoredPair] = data.triplets or data.pairs
-        self._tokenizer = tokenizer
+        self._tokenizer = setup.tokenizer
         self._special_ids = encoder.special_ids
         self._seed = seed
-        device = next(encoder.parameters()).device
+        kept, device = setup.translations, next(encoder.parameters()).device
         self._models = {
-            number: load(wanted.view.entry.by_model)(wanted.view.parameters, seed + wanted.draw, translations, device)
+            number: load(wanted.view.entry.by_model)(wanted.view.parameters, seed + wanted.draw, kept, device)
             for number, wanted in enumerate(passes)
             if wanted.view is not None and wanted.view.entry.by_model
         }
@@ -274,24 +271,15 @@ class StepInputs:
                 for row, tokens in zip(rows, self.plain(rows), strict=True)
             ]
         if number in self._models:
-            return self._tokenizer(self.texts(number, step, rows))
-        if view is not None and view.entry.text:
-            # Augmented texts are not used again, so a cache of their tokens would grow without bound.
-            return self._tokenizer(self.texts(number, step, rows), keep=False)
-        return self.plain(rows)
-
-    def texts(self, number: int, step: int, rows: Sequence[int]) -> list[Input]:
-        """Return the texts of pass `number` before tokenisation, augmented if its view changes texts."""
-        view = self._passes[number].view
-        if number in self._models:
             sides = [self._models[number].translate_rows(side, rows) for side in self._sides]
-            return list(sides[0]) if len(sides) == 1 else list(zip(*sides, strict=True))
+            return self._tokenizer(list(sides[0]) if len(sides) == 1 else list(zip(*sides, strict=True)))
         if view is not None and view.entry.text:
             change, augmented = load(view.entry.text), list[Input]()
             for row in rows:
                 text = self._texts[row]
-                rng = row_generator(self._seed, step, row, self._streams[number])  # one for both texts of a pair
+                rng = row_generator(self._seed, step, row, stream)  # one for both texts of a pair
                 changed = [change(side, view.parameters, rng) for side in ((text,) if isinstance(text, str) else text)]
                 augmented.append(changed[0] if isinstance(text, str) else (changed[0], changed[1]))
-            return augmented
-        return [self._texts[row] for row in rows]
+            # Augmented texts are not used again, so a cache of their tokens would grow without bound.
+            return self._tokenizer(augmented, keep=False)
+        return self.plain(rows)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
-from pathlib import Path
 
 import torch
 from torch import Tensor, nn
@@ -13,15 +12,12 @@ from torch import Tensor, nn
 from core.config import PhaseConfig, RunConfig, peak_rates
 from core.config.objective import ObjectiveConfig
 from core.config.plan import Plan, learning_rate_factor, plan_phase
-from core.encoders.model import Encoder, Tokenizer
 from core.errors import TrainingError
 from core.losses.evaluate import Objective, Term
 from core.parameters import integer_setting
 from core.parameters import number as number_of
-from core.tasks import TaskData
 from core.tasks.batches import RandomSampler, Sampler, make_sampler
 from core.training.checkpoints import UNUSABLE
-from core.training.data_parallel import Ranks
 from core.training.optimisers import (
     make_optimiser,
     optimiser_state,
@@ -29,7 +25,7 @@ from core.training.optimisers import (
     restore_optimiser_state,
 )
 from core.training.outputs import projection_head
-from core.training.passes import Batch, Machine, Passes
+from core.training.passes import Batch, Passes, Setup
 from core.training.queue import MomentumQueue
 from core.training.row_gradients import RowGradients
 from core.training.trainable import (
@@ -45,41 +41,29 @@ class Phase:
     """One phase of a run. Its steps are counted from 1."""
 
     def __init__(
-        self,
-        config: RunConfig,
-        number: int,
-        *,
-        data: TaskData,
-        encoder: Encoder,
-        tokenizer: Tokenizer,
-        machine: Machine,
-        translations: Path | None = None,
-        ranks: Ranks | None = None,
-        drawing: AbstractContextManager[object] = NO_TURNS,
+        self, config: RunConfig, number: int, setup: Setup, drawing: AbstractContextManager[object] = NO_TURNS
     ) -> None:
         """Prepare the weights that learn and the optimiser.
 
         Args:
             drawing: entered while the phase draws random numbers, so that runs in other threads do not.
         """
-        self.drawing = drawing
-        self.number, self.seed, self.data = number, config.seed, data
+        self.number, self.setup, self.drawing = number, setup, drawing
         self.config: PhaseConfig = config.phases[number]
         self.steps = self.config.steps or 0
-        self.encoder, self.tokenizer, self.machine, self.translations = encoder, tokenizer, machine, translations
-        self.ranks = ranks
+        data, encoder, device = setup.data, setup.encoder, setup.machine.device
+        self.encoder, self.machine = encoder, setup.machine
         self.compares_gradients = not config.on_shared_trunk
         self.learning = self._prepare_weights()
         # Number of lowest blocks that are frozen. In evaluation mode their output for a text never changes.
         self.frozen = self.config.trainable.frozen(len(encoder.blocks))
         self.parameters = [p for p in encoder.parameters() if p.requires_grad]
         # Gradients that are summed over processes reach rows that no text here has.
-        self.row_gradients = RowGradients(encoder.modules() if ranks is None else ())
-        self.optimiser = make_optimiser(
-            parameter_groups(encoder, self.config.optimiser), self.config.optimiser, machine.device
-        )
-        self.labels = torch.tensor(data.train.labels, device=machine.device)
-        self.scores = torch.tensor([pair.score for pair in data.pairs], device=machine.device)
+        self.row_gradients = RowGradients(encoder.modules() if setup.ranks is None else ())
+        groups = parameter_groups(encoder, self.config.optimiser)
+        self.optimiser = make_optimiser(groups, self.config.optimiser, device)
+        self.labels = torch.tensor(data.train.labels, device=device)
+        self.scores = torch.tensor([pair.score for pair in data.pairs], device=device)
         before = config.phase_ends[number - 1] if number else 0
         sampler_of = cache(lambda name: make_sampler(name, data.train.labels, self.config.batch_size, config.seed))
         self.rows_of = lambda step: sampler_of(config.sampler_at(before + step)).rows(step)
@@ -123,8 +107,8 @@ class Phase:
         self.reach = {term.key: term.highest_block(len(self.encoder.blocks)) for term in plan.terms}
         self._examples: Sampler | None = None
         if plan.reads_triplets or plan.reads_pairs:
-            count = len(self.data.triplets or self.data.pairs)
-            self._examples = RandomSampler(count, self.config.batch_size, self.seed)
+            count = len(self.setup.data.triplets or self.setup.data.pairs)
+            self._examples = RandomSampler(count, self.config.batch_size, self.setup.seed)
         before = self.plan
         if (plan.passes, plan.layers, plan.tokens) == (before.passes, before.layers, before.tokens):
             self.passes.plan = plan
@@ -135,16 +119,10 @@ class Phase:
     def _passes(self, plan: Plan) -> Passes:
         return Passes(
             plan,
-            data=self.data,
-            encoder=self.encoder,
-            tokenizer=self.tokenizer,
-            machine=self.machine,
-            seed=self.seed,
+            self.setup,
             rows_of=self.rows_of,
             frozen=self.frozen,
             micro_batch=self.config.effective_micro_batch,
-            translations=self.translations,
-            ranks=self.ranks,
         )
 
     # Inputs of `core.training.step`

@@ -20,7 +20,7 @@ from core.tasks import TaskData
 from core.training.checkpoints import Checkpoints
 from core.training.encode import load_encoder_of
 from core.training.loop import train
-from core.training.passes import Machine
+from core.training.passes import Machine, Setup
 from core.training.phase import Phase
 from core.training.step import commit_step, compute_step
 from tests.conftest import FILLERS, WORDS
@@ -44,7 +44,7 @@ def build_phase(draft: RunConfig, *, dropout: float | None = None) -> Phase:
         if isinstance(module, torch.nn.Dropout) and dropout is not None:
             module.p = dropout
     torch.manual_seed(config.seed)
-    return Phase(config, 0, data=data, encoder=encoder, tokenizer=tokenizer, machine=CPU)
+    return Phase(config, 0, Setup(data, encoder, tokenizer, CPU, config.seed))
 
 
 def take_steps(phase: Phase, count: int, first: int = 1) -> list[dict[str, float]]:

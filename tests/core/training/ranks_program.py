@@ -17,6 +17,7 @@ from core.tasks import TaskData
 from core.training.checkpoints import Checkpoints
 from core.training.data_parallel import Ranks
 from core.training.loop import follow, train
+from core.training.passes import Setup
 from core.training.phase import Phase
 from core.training.step import compute_step
 from tests.core.training.made import CPU, load_run_encoder
@@ -25,7 +26,7 @@ from tests.core.training.made import CPU, load_run_encoder
 def first_gradients(config: RunConfig, data: TaskData, ranks: Ranks | None = None) -> dict[str, Tensor]:
     """Return the gradient of every trainable parameter after the first backward pass."""
     encoder, tokenizer = load_run_encoder(config, data)
-    phase = Phase(config, 0, data=data, encoder=encoder, tokenizer=tokenizer, machine=CPU, ranks=ranks)
+    phase = Phase(config, 0, Setup(data, encoder, tokenizer, CPU, config.seed, ranks=ranks))
     compute_step(phase, 1)
     return {name: p.grad.clone() for name, p in encoder.named_parameters() if p.grad is not None}
 

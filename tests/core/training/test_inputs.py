@@ -13,10 +13,10 @@ from core.advice.prepare import prepare
 from core.config.objective import ViewConfig
 from core.config.plan import TRIPLET, Pass
 from core.encoders.packing import Tokens
-from core.training.passes import StepInputs
+from core.training.passes import Setup, StepInputs
 from core.views import back_translation
 from tests.conftest import write_csv
-from tests.core.training.made import Draft, load_run_encoder, nli_csv
+from tests.core.training.made import CPU, Draft, load_run_encoder, nli_csv
 
 ROWS = [7, 3, 0, 11]
 
@@ -36,7 +36,7 @@ class Made:
         config, self.data = prepare(draft(task={"path": str(path)} if path else {}), gpu=False)
         encoder, self.tokenizer = load_run_encoder(config, self.data)
         self.special = encoder.special_ids
-        self.inputs = StepInputs(self.data, encoder, self.tokenizer, passes, seed=seed, **more)
+        self.inputs = StepInputs(Setup(self.data, encoder, self.tokenizer, CPU, seed, **more), passes)
 
     def plain(self, rows: Sequence[int]) -> list[Tokens]:
         return self.tokenizer([self.data.train.inputs[row] for row in rows])

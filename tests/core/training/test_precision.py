@@ -59,6 +59,7 @@ def test_a_prepared_run_says_its_precision(draft: Draft, bfloat16: bool, precisi
 def lowered_phase(given: RunConfig, dropout: float | None = None) -> Any:
     phase = build_phase(given, dropout=dropout)
     phase.machine = phase.machine._replace(autocast=encoder_autocast("bfloat16", CPU))
+    phase.setup = phase.setup._replace(machine=phase.machine)
     phase.passes = phase._passes(phase.plan)
     return phase
 

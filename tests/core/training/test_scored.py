@@ -81,14 +81,14 @@ def test_the_untrained_encoder_is_scored_on_validation_and_test(scored: Draft) -
 
 def test_a_batch_holds_the_two_texts_of_each_pair_and_their_scores(scored: Draft) -> None:
     phase = build_phase(scored({"loss": "cosent"}, {"loss": "simcse", "views": DROPOUT}))
-    known = {(pair.first, pair.second): pair.score for pair in phase.data.pairs}
+    known = {(pair.first, pair.second): pair.score for pair in phase.setup.data.pairs}
     for step in (1, 2, 3):
         numbers = phase._examples.rows(step) if phase._examples else []
-        pairs = [phase.data.pairs[number] for number in numbers]
+        pairs = [phase.setup.data.pairs[number] for number in numbers]
         batch = phase.batch(step)
         for number, side in enumerate(("first", "second")):
-            texts = [getattr(pair, side) for pair in pairs]
-            assert [list(one.ids) for one in batch.tokens[number]] == [list(one.ids) for one in phase.tokenizer(texts)]
+            texts = phase.setup.tokenizer([getattr(pair, side) for pair in pairs])
+            assert [list(one.ids) for one in batch.tokens[number]] == [list(one.ids) for one in texts]
         expected = [known[pair.first, pair.second] for pair in pairs]
         assert batch.labels.tolist() == pytest.approx(expected)
 

@@ -17,7 +17,8 @@ from core.errors import ConfigError
 from core.events import Step
 from core.texts.preview import text_views
 from core.training.loop import train
-from core.training.passes import StepInputs
+from core.training.passes import Setup, StepInputs
+from tests.core.training.made import CPU
 from tests.core.views.toy import TOY
 
 
@@ -37,7 +38,7 @@ def test_the_encoder_reads_what_it_makes(draft: Callable[..., RunConfig]) -> Non
     config, data = prepare(draft(objective=OBJECTIVE, steps=2), gpu=False)
     (view,) = config.phases[0].objective.terms[0].views
     encoder, tokenizer = load_encoder(config.encoder.id, classes=data.classes, pooling="mean", max_length=32)
-    inputs = StepInputs(data, encoder, tokenizer, [Pass("rows", view)], seed=0)
+    inputs = StepInputs(Setup(data, encoder, tokenizer, CPU, 0), [Pass("rows", view)])
     text = data.train.texts[0]
     assert inputs.tokens(0, 1, [0]) == tokenizer(["and".join(reversed(text.split()))])
     assert [event.step for event in train(config, data) if isinstance(event, Step)] == [1, 2]
