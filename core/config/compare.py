@@ -147,12 +147,9 @@ def config_hash(text: str) -> str:
     for part in ("checkpoint", "resources"):
         given.pop(part, None)
     # Defaults that older versions did not write.
-    if given.get("processes") == 1:
-        del given["processes"]
-    if given.get("start") is None:
-        given.pop("start", None)
-    if given.get("classifier_start") == "random":
-        del given["classifier_start"]
+    for part, absent in (("processes", 1), ("start", None), ("classifier_start", "random")):
+        if given.get(part) == absent:
+            given.pop(part, None)
     if given["task"].get("back_translation") is None:
         given["task"].pop("back_translation", None)
         given["task"].pop("translators", None)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from core.config.plan import LogitsOf, Plan, TermPlan, VectorOf
+from core.config.plan import Plan, TermPlan, VectorOf
 from core.encoders.model import Encoder
 from core.encoders.taps import Encoded, TokenViews
 from core.losses.cross_entropy import mix
@@ -72,9 +73,9 @@ class Reader:
         """Args: cut: partners and shares of the passes with CutMix, by number."""
         self._outputs, self._encoder, self._queue, self._cut = outputs, encoder, queue, cut or {}
         self._plans = {term.key: term for term in plan.terms}
-        self._last = len(encoder.blocks)
-        self._logits: dict[LogitsOf, Tensor] = {}
-        self._masked: dict[VectorOf, Tensor] = {}
+        pooled, self._last = outputs.pooled, len(encoder.blocks)
+        self._logits = cache(lambda of: encoder.logits(pooled[len(encoder.blocks)][of.number]))
+        self._masked = cache(lambda of: F.dropout(pooled[of.layer][of.number], of.rate))
         self._inputs: dict[str, TermInput] = {}
 
     def __call__(self, key: str) -> TermInput:
@@ -91,9 +92,10 @@ class Reader:
                 return TermInput(last=last_layers(self._encoder, [pooled[of.number] for of in plan.logits]))
             if concentration > 0:
                 return self._mixed(plan, concentration)
-            return TermInput(logits=self._answers(plan), mixed=self._cut.get(plan.logits[0].number))
+            logits = tuple(map(self._logits, plan.logits))
+            return TermInput(logits=logits, mixed=self._cut.get(plan.logits[0].number))
         if level == "logits":
-            return TermInput(layers=(Contrasted(torch.stack(self._answers(plan), 1)),))  # [B, V, C]
+            return TermInput(layers=(Contrasted(torch.stack(list(map(self._logits, plan.logits)), 1)),))  # [B, V, C]
         if level == "token":
             clusters = integer_setting(settings, "clusters")
             k = integer_setting(settings, "k")
@@ -108,12 +110,6 @@ class Reader:
             queue=self._queue(plan.key),
         )
 
-    def _answers(self, plan: TermPlan) -> tuple[Tensor, ...]:
-        for wanted in plan.logits:
-            if wanted not in self._logits:
-                self._logits[wanted] = self._encoder.logits(self._outputs.pooled[self._last][wanted.number])
-        return tuple(self._logits[wanted] for wanted in plan.logits)
-
     def _mixed(self, plan: TermPlan, concentration: float) -> TermInput:
         """Mix the texts of the batch with one draw of partners and share, as in the paper's code."""
         pooled = self._outputs.pooled[self._last]
@@ -123,12 +119,7 @@ class Reader:
         return TermInput(logits=logits, mixed=Mixed(partners, share))
 
     def _vector(self, wanted: VectorOf) -> Tensor:
-        vector = self._outputs.pooled[wanted.layer][wanted.number]
-        if wanted.mask is None:
-            return vector
-        if wanted not in self._masked:
-            self._masked[wanted] = F.dropout(vector, wanted.rate)
-        return self._masked[wanted]
+        return self._outputs.pooled[wanted.layer][wanted.number] if wanted.mask is None else self._masked(wanted)
 
     def _tokens(self, plan: TermPlan, group: Sequence[VectorOf], k: int, clusters: int) -> Contrasted:
         """Concatenate the top tokens of each pass, [B, P·k, H], or the means of their clusters, [B, P·clusters, H]."""
