@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -105,14 +105,9 @@ def _offers(config: RunConfig) -> Iterator[Offer]:
 
 def _presets(objective: ObjectiveConfig) -> Offer:
     """Offer cross-entropy or the mix as one click, and any preset of one phase as a choice."""
-
-    def sorted_terms(one: ObjectiveConfig) -> list[str]:
-        # A stored term may list its parameters in another order.
-        return sorted(json.dumps(term.model_dump(mode="json"), sort_keys=True) for term in one.terms)
-
     single = {name: entry for name, entry in PRESETS.items() if len(entry.objectives) == 1 and entry.group != SHOWING}
     made = {name: ObjectiveConfig.model_validate(entry.objectives[0]) for name, entry in single.items()}
-    now = next((name for name, one in made.items() if sorted_terms(one) == sorted_terms(objective)), None)
+    now = next((name for name, one in made.items() if Counter(one.terms) == Counter(objective.terms)), None)
     names = {name: entry.label for name, entry in single.items()}
     about = N_("Another complete objective, with its own weights and temperature.")
     parameter = Parameter("objective", N_("Objective"), now or BASELINE, about, kind="choice", choices=names)

@@ -8,7 +8,6 @@ alone (tested per family).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -37,8 +36,7 @@ class Tokens(NamedTuple):
     types: tuple[int, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class PackedBatch:
+class PackedBatch(NamedTuple):
     """B texts packed into R rows of T tokens.
 
     Attributes:
@@ -55,8 +53,7 @@ class PackedBatch:
     places: Tensor
 
     def to(self, device: torch.device) -> PackedBatch:
-        tensors = (getattr(self, field.name) for field in fields(self))
-        return PackedBatch(*(tensor.to(device, non_blocking=True) for tensor in tensors))
+        return PackedBatch(*(tensor.to(device, non_blocking=True) for tensor in self))
 
     @property
     def first(self) -> Tensor:

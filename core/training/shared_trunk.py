@@ -128,6 +128,8 @@ class Surface:
         self._cells, self._dropped = cells, dropped
         self._groups: dict[tuple[object, ...], _Group] = {}
         self._runs: dict[int, Iterator[Event]] = {}  # of the cells that have not ended
+        self._waiting = deque(range(len(cells)))
+        self._at_work: dict[Future[list[Event | Exception]], int] = {}
         for number, cell in enumerate(cells):
             if cell.config.trunk not in self._groups:
                 self._groups[cell.config.trunk] = _Group(cell, cache)
@@ -152,19 +154,18 @@ class Surface:
         threads = torch.get_num_threads()
         at_once = 1 if on_gpu else threads
         torch.set_num_threads(1)
-        waiting, at_work = deque(self._runs), dict[Future[list[Event | Exception]], int]()
         with ThreadPoolExecutor(at_once, initializer=torch.set_num_threads, initargs=(1,)) as pool:
             try:
                 for turn in count(1):
-                    self._submit(pool, waiting, at_work, at_once)
-                    if not at_work and not waiting:
+                    self._submit(pool, at_once)
+                    if not self._at_work and not self._waiting:
                         return
-                    ended, _rest = wait(at_work, PAUSE_S, FIRST_COMPLETED)
+                    ended, _rest = wait(self._at_work, PAUSE_S, FIRST_COMPLETED)
                     for one in ended:
-                        number, found = at_work.pop(one), one.result()
+                        number, found = self._at_work.pop(one), one.result()
                         last = found[-1]
                         if isinstance(last, Step):
-                            waiting.append(number)
+                            self._waiting.append(number)
                         elif isinstance(last, Finished) and last.status == "finished":
                             yield from self._probe(self._groups[self._cells[number].config.trunk], to_the_end=True)
                         yield from ((number, event) for event in found)
@@ -176,22 +177,16 @@ class Surface:
             finally:
                 torch.set_num_threads(threads)
 
-    def _submit(
-        self,
-        pool: ThreadPoolExecutor,
-        waiting: deque[int],
-        at_work: dict[Future[list[Event | Exception]], int],
-        at_once: int,
-    ) -> None:
+    def _submit(self, pool: ThreadPoolExecutor, at_once: int) -> None:
         """Give the next waiting cells to free threads."""
-        for _ in range(len(waiting)):
-            number = waiting.popleft()
+        for _ in range(len(self._waiting)):
+            number = self._waiting.popleft()
             if number in self._dropped:
                 del self._runs[number]
-            elif self._cells[number].paused() or len(at_work) >= at_once:
-                waiting.append(number)
+            elif self._cells[number].paused() or len(self._at_work) >= at_once:
+                self._waiting.append(number)
             else:
-                at_work[pool.submit(self._advance, number)] = number
+                self._at_work[pool.submit(self._advance, number)] = number
 
     def _advance(self, number: int) -> list[Event | Exception]:
         """Take one step of a cell. Returns: its events, the last of them a step, the end or an error."""
