@@ -97,17 +97,13 @@ class Ranks:
         if not tensors:
             return []
         there = torch.tensor([tensor is not None for tensor in tensors], dtype=torch.float32, device=like[0].device)
-        flat = torch.cat(
-            [
-                (torch.zeros_like(shape) if tensor is None else tensor).flatten().float()
-                for tensor, shape in zip(tensors, like, strict=True)
-            ]
-        )
-        packed = torch.cat([there, flat])
+        given = [
+            torch.zeros_like(shape) if tensor is None else tensor for tensor, shape in zip(tensors, like, strict=True)
+        ]
+        packed = torch.cat([there, *(tensor.flatten().float() for tensor in given)])
         with _plain_errors():
             distributed.all_reduce(packed)
-        there, flat = packed[: len(there)], packed[len(there) :]
-        parts = flat.split([shape.numel() for shape in like])
+        there, *parts = packed.split([len(there), *(shape.numel() for shape in like)])
         return [
             part.view_as(shape) if present else None
             for part, shape, present in zip(parts, like, there.bool().tolist(), strict=True)

@@ -86,12 +86,14 @@ class Reader:
     def _input(self, plan: TermPlan) -> TermInput:
         settings, level = plan.term.parameters, plan.term.parameters.get("level")
         if plan.logits and level != "logits":
-            concentration = number(settings, "mixup")
+            pooled, concentration = self._outputs.pooled[self._last], number(settings, "mixup")
             if integer_setting(settings, "angle_margin") > 1:
-                pooled = self._outputs.pooled[self._last]
                 return TermInput(last=last_layers(self._encoder, [pooled[of.number] for of in plan.logits]))
-            if concentration > 0:
-                return self._mixed(plan, concentration)
+            if concentration > 0:  # mix the batch with one draw of partners and share, as in the paper's code
+                share = torch.distributions.Beta(concentration, concentration).sample().to(pooled.device)
+                partners = torch.randperm(pooled.shape[1], device=pooled.device)
+                logits = tuple(self._encoder.logits(mix(pooled[of.number], partners, share)) for of in plan.logits)
+                return TermInput(logits=logits, mixed=Mixed(partners, share))
             logits = tuple(map(self._logits, plan.logits))
             return TermInput(logits=logits, mixed=self._cut.get(plan.logits[0].number))
         if level == "logits":
@@ -100,26 +102,11 @@ class Reader:
             clusters = integer_setting(settings, "clusters")
             k = integer_setting(settings, "k")
             return TermInput(layers=tuple(self._tokens(plan, group, k, clusters) for group in plan.groups))
-        return TermInput(
-            layers=tuple(
-                Contrasted(
-                    apply_projection(self._encoder, plan.key, torch.stack([self._vector(one) for one in group], 1))
-                )
-                for group in plan.groups  # [B, V, H] each
-            ),
-            queue=self._queue(plan.key),
-        )
-
-    def _mixed(self, plan: TermPlan, concentration: float) -> TermInput:
-        """Mix the texts of the batch with one draw of partners and share, as in the paper's code."""
-        pooled = self._outputs.pooled[self._last]
-        share = torch.distributions.Beta(concentration, concentration).sample().to(pooled.device)
-        partners = torch.randperm(pooled.shape[1], device=pooled.device)
-        logits = tuple(self._encoder.logits(mix(pooled[of.number], partners, share)) for of in plan.logits)
-        return TermInput(logits=logits, mixed=Mixed(partners, share))
-
-    def _vector(self, wanted: VectorOf) -> Tensor:
-        return self._outputs.pooled[wanted.layer][wanted.number] if wanted.mask is None else self._masked(wanted)
+        layers, pooled_of = [], self._outputs.pooled
+        for group in plan.groups:
+            views = [pooled_of[of.layer][of.number] if of.mask is None else self._masked(of) for of in group]
+            layers.append(Contrasted(apply_projection(self._encoder, plan.key, torch.stack(views, 1))))  # [B, V, H]
+        return TermInput(layers=tuple(layers), queue=self._queue(plan.key))
 
     def _tokens(self, plan: TermPlan, group: Sequence[VectorOf], k: int, clusters: int) -> Contrasted:
         """Concatenate the top tokens of each pass, [B, P·k, H], or the means of their clusters, [B, P·clusters, H]."""
