@@ -93,15 +93,15 @@ OVERFLOW = N_(
 
 
 class Controls(Protocol):
-    """Requests to a run, which reads them between two steps."""
+    """Requests to a run, which reads them between two steps. By default there are none."""
 
     def stop_requested(self) -> bool:
         """Return True once the run should end with a checkpoint."""
-        ...
+        return False
 
     def take_turns(self) -> Sequence[tuple[str, float]]:
         """Return the knob turns (name, value) since the last call, oldest first."""
-        ...
+        return ()
 
 
 class CellEncoder(NamedTuple):
@@ -112,14 +112,8 @@ class CellEncoder(NamedTuple):
     drawing: AbstractContextManager[object]
 
 
-class NoControls:
+class NoControls(Controls):
     """Controls without requests."""
-
-    def stop_requested(self) -> bool:
-        return False
-
-    def take_turns(self) -> Sequence[tuple[str, float]]:
-        return ()
 
 
 def train(
