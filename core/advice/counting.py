@@ -90,12 +90,11 @@ def _reader(encoder_id: str) -> _FileReader | _TransformersReader:
     except Exception as error:
         if not isinstance(error, LOADING_ERRORS) and type(error) is not Exception:
             raise
-        reason = quote_value(first_line(error))
         raise EncoderError(
             "The tokenizer of encoder {name} could not be loaded ({problem}). Give a folder or Hub name with the "
             "files of a transformers tokenizer.",
             name=quote_value(encoder_id),
-            problem=reason,
+            problem=quote_value(first_line(error)),
         ) from None
 
 

@@ -388,12 +388,11 @@ def load_encoder(
             dtype=torch.float32,
         )
     except LOADING_ERRORS as error:
-        reason = quote_value(first_line(error))
         raise EncoderError(
             "Encoder {name} could not be loaded ({problem}): give a transformers encoder with safetensors weights "
             "and a tokenizer.",
             name=quote_value(encoder_id),
-            problem=reason,
+            problem=quote_value(first_line(error)),
         ) from error
     _check_weights(model, report["missing_keys"], encoder_id)
     encoder = Encoder(model, pooling_of(folder, encoder_id) if pooling == "auto" else pooling, folder)

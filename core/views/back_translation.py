@@ -258,12 +258,11 @@ def _load(name: str, folder: Path, device: torch.device) -> tuple[Any, Any]:
         )
     # A tokenizer with missing files raises TypeError or AssertionError.
     except (*LOADING_ERRORS, TypeError, AssertionError) as error:
-        reason = quote_value(first_line(error))
         raise EncoderError(
             "Translation model {name} could not be loaded ({problem}): give a Marian model with its weights and "
             "tokenizer, such as Helsinki-NLP/opus-mt-en-de.",
             name=quote_value(name),
-            problem=reason,
+            problem=quote_value(first_line(error)),
         ) from error
     return tokenizer, model.to(device).eval().requires_grad_(False)
 
