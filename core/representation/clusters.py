@@ -18,9 +18,9 @@ def cluster(embeddings: Array, count: int, previous: ArrayLike | None = None) ->
     Args:
         embeddings: [N, d].
         count: ≥ 1; fewer clusters are found if there are fewer distinct vectors.
-        previous: [N] clusters of the previous frame, or labels; −1 means no cluster. Numbers are assigned so that as
-            many examples as possible keep theirs (Hungarian method), and an unmatched cluster gets the lowest free
-            number. If None, clusters are numbered in the order of their first examples.
+        previous: [N] clusters of the previous frame, or labels. Numbers are assigned so that as many examples as
+            possible keep theirs (Hungarian method), and an unmatched cluster gets the lowest free number. If None,
+            clusters are numbered in the order of their first examples.
     Returns: [N] cluster numbers from 0.
     """
     if not len(embeddings):
@@ -41,10 +41,9 @@ def match_numbers(clusters: Whole, previous: Whole) -> Whole:
     """Renumber clusters [N] by the best match with `previous` [N]; see `cluster`."""
     from scipy.optimize import linear_sum_assignment
 
-    ours, theirs = int(clusters.max()) + 1, max(int(previous.max()) + 1, 0)
-    shared = np.zeros((ours, max(theirs, 1)), np.int64)
-    known = previous >= 0
-    np.add.at(shared, (clusters[known], previous[known]), 1)
+    ours, theirs = int(clusters.max()) + 1, int(previous.max()) + 1
+    shared = np.zeros((ours, theirs), np.int64)
+    np.add.at(shared, (clusters, previous), 1)
     numbers = np.full(ours, -1)
     for own, other in zip(*linear_sum_assignment(shared, maximize=True), strict=True):
         if shared[own, other]:  # a match without shared examples does not count

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -13,18 +11,6 @@ Numbers = NDArray[np.float64]
 
 # A mean of unit vectors shorter than this has no direction, only rounding errors.
 NOWHERE = 1e-12
-
-
-class Centroids(NamedTuple):
-    """The centroids of the classes.
-
-    Attributes:
-        vectors: [C, d] means of the normalised rows of each class, zeros for a class without rows; not normalised.
-        present: [C] bool, whether the class has rows.
-    """
-
-    vectors: Numbers
-    present: NDArray[np.bool_]
 
 
 def cosine_distances(before: Array, after: Array) -> Numbers:
@@ -37,16 +23,17 @@ def cosine_distances(before: Array, after: Array) -> Numbers:
     return np.einsum("nd,nd->n", apart, apart) / 2
 
 
-def class_centroids(embeddings: Array, labels: ArrayLike, classes: int) -> Centroids:
+def class_centroids(embeddings: Array, labels: ArrayLike, classes: int) -> Numbers:
     """Compute the mean of the normalised rows of each class.
 
     Args:
         embeddings: [N, d].
-        labels: [N], −1 for an unknown label; such a row belongs to no class.
+        labels: [N].
         classes: C.
+    Returns: [C, d], zeros for a class without rows; not normalised.
     """
     sums, counts = _class_sums(normalised(embeddings), np.asarray(labels), classes)
-    return Centroids(sums / np.maximum(counts, 1)[:, None], counts > 0)
+    return sums / np.maximum(counts, 1)[:, None]
 
 
 def margins(embeddings: Array, labels: ArrayLike) -> Numbers:
@@ -58,21 +45,18 @@ def margins(embeddings: Array, labels: ArrayLike) -> Numbers:
 
     Args:
         embeddings: [N, d].
-        labels: [N], −1 for an unknown label.
-    Returns: [N] from −2 to 2; NaN if the label is unknown, if no other example has it, or if there is no other class.
+        labels: [N].
+    Returns: [N] from −2 to 2; NaN if no other example has the label, or if there is no other class.
     """
-    truth, result = np.asarray(labels), np.full(len(embeddings), np.nan)
-    known = np.flatnonzero(truth >= 0)
-    names, own = np.unique(truth[known], return_inverse=True)
+    names, own = np.unique(labels, return_inverse=True)
     if len(names) < 2:
-        return result
-    z = normalised(embeddings[known])
+        return np.full(len(embeddings), np.nan)
+    z = normalised(embeddings)
     sums, counts = _class_sums(z, own, len(names))
-    cosines = z @ _directions(sums, counts).T  # [known, C]
+    cosines = z @ _directions(sums, counts).T  # [N, C]
     cosines[np.arange(len(z)), own] = -np.inf
     to_own = np.einsum("nd,nd->n", z, _directions(sums[own] - z, counts[own]))
-    result[known] = np.where(counts[own] > 1, to_own - cosines.max(1), np.nan)
-    return result
+    return np.where(counts[own] > 1, to_own - cosines.max(1), np.nan)
 
 
 def _class_sums(z: Numbers, labels: Whole, classes: int) -> tuple[Numbers, Whole]:

@@ -55,7 +55,7 @@ def classes(frames: Frames, number: int, scores: ExampleScores) -> tuple[int, ..
     vectors = frames.vectors(number)
     margin = margins(vectors, probe.labels)
     centroids = class_centroids(vectors, probe.labels, len(probe.classes))
-    lengths = np.linalg.norm(centroids.vectors, axis=1)
+    lengths = np.linalg.norm(centroids, axis=1)
     by_class: dict[str, list[Cell]] = {N_("Class"): list(probe.classes)}
     by_class |= {name: [] for name in (N_("Examples"), N_("Mean margin"), N_("Concentration"))}
     for label in range(len(probe.classes)):
@@ -63,7 +63,7 @@ def classes(frames: Frames, number: int, scores: ExampleScores) -> tuple[int, ..
         known = np.isfinite(margin[mine])
         by_class["Examples"].append(float(mine.sum()))
         by_class["Mean margin"].append(float(margin[mine][known].mean()) if known.any() else np.nan)
-        by_class["Concentration"].append(float(lengths[label]) if centroids.present[label] else np.nan)
+        by_class["Concentration"].append(float(lengths[label]) if mine.any() else np.nan)
     _recalls(frames, scores)
     text_table(by_class, height=320, classes=probe.classes, label=N_("Classes"))
     st.caption(_("Concentration: length of the mean of the normalised vectors, 1 if all vectors point the same way."))

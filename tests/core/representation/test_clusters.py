@@ -58,12 +58,6 @@ def test_a_cluster_without_a_partner_gets_a_number_that_is_free() -> None:
     assert match_numbers(clusters, np.array([4, 4, 4, 4, 4, 2])).tolist() == [4, 4, 4, 0, 0, 2]
 
 
-def test_unknown_numbers_match_nothing() -> None:
-    clusters = np.array([0, 0, 0, 1, 1])
-    assert match_numbers(clusters, np.array([-1, -1, 1, 0, 0])).tolist() == [1, 1, 1, 0, 0]
-    assert match_numbers(clusters, np.full(5, -1)).tolist() == [0, 0, 0, 1, 1]
-
-
 def test_fewer_clusters_than_before_keep_the_numbers_of_the_largest() -> None:
     rows, belongs = islands(40, 2)
     previous = np.where(belongs == 0, 2, np.where(np.arange(40) < 6, 0, 1))

@@ -23,7 +23,6 @@ def test_every_score_equals_plain_arithmetic() -> None:
         assert found.confidence[n] == pytest.approx(shares[best])
         assert found.loss[n] == pytest.approx(-math.log(shares[labels[n]]))
         assert found.correct[n] == (best == labels[n])
-    assert found.known.all()
     probabilities = np.exp(logits) / np.exp(logits).sum(1, keepdims=True)
     assert found.loss.mean() == pytest.approx(log_loss(labels, probabilities))
 
@@ -32,13 +31,6 @@ def test_large_logits_stay_finite() -> None:
     found = example_scores(np.array([[1e4, 0.0], [0.0, 1e4]]), [1, 1])
     assert found.loss.tolist() == [1e4, 0]
     assert found.confidence.tolist() == [1, 1]
-
-
-def test_an_unknown_label_has_a_prediction_but_nothing_to_be_right_about() -> None:
-    found = example_scores(np.array([[0.0, 1.0], [2.0, 0.0]]), [-1, 0])
-    assert found.predicted.tolist() == [1, 0]
-    assert found.known.tolist() == found.correct.tolist() == [False, True]
-    assert np.isnan(found.loss).tolist() == [True, False]
 
 
 def test_equal_logits_give_the_first_class_and_no_rows_have_no_scores() -> None:
@@ -51,6 +43,5 @@ class TestConfusion:
         labels, predicted = RNG.integers(0, 4, size=60), RNG.integers(0, 4, size=60)
         assert (confusion(labels, predicted, 5) == confusion_matrix(labels, predicted, labels=range(5))).all()
 
-    def test_unknown_labels_are_left_out(self) -> None:
-        assert confusion([0, -1, 1], [0, 1, 0], 2).tolist() == [[1, 0], [1, 0]]
+    def test_no_rows_have_no_counts(self) -> None:
         assert confusion([], [], 2).tolist() == [[0, 0], [0, 0]]
