@@ -15,15 +15,11 @@ from typing import Literal
 
 import numpy as np
 
-from core.texts.segments import UNSPACED_LETTER
+from core.texts.eda import split_words
 
 # One text, a pair or a triplet.
 Texts = str | tuple[str, ...]
 Language = Literal["latin", "zh", "ko", "ja", "other"]
-
-UNSPACED_LETTERS = re.compile(f"{UNSPACED_LETTER.pattern}+")
-LATIN_RUN = re.compile(r"[A-Za-z0-9]{2,}")
-NEITHER_LETTER_NOR_DIGIT = re.compile(r"\W")
 
 # A Han or kana character counts as much as a word of an alphabet, because it carries about as much meaning.
 SCRIPT_UNITS = {
@@ -64,21 +60,8 @@ def word_counts(texts: Sequence[Texts]) -> list[int]:
     Words are separated by white space. If more than half of the letters belong to a script without spaces, a word is a
     character with its marks, or a run of Latin letters and digits.
     """
-    return [_words(text) if isinstance(text, str) else sum(map(_words, text)) for text in texts]
-
-
-def _words(text: str) -> int:
-    if text.isascii() or 2 * sum(map(len, UNSPACED_LETTERS.findall(text))) <= sum(map(str.isalpha, text)):
-        return len(text.split())
-    text = text.strip()
-    in_runs = sum(len(run) - 1 for run in LATIN_RUN.findall(text))
-    joined = sum(char.isspace() or _is_mark(char) for char in NEITHER_LETTER_NOR_DIGIT.findall(text))
-    # White space and marks belong to the character before them. A mark at the start has no such character.
-    return len(text) - in_runs - joined + _is_mark(text[0])
-
-
-def _is_mark(char: str) -> bool:
-    return unicodedata.category(char).startswith("M")
+    sides = ((text,) if isinstance(text, str) else text for text in texts)
+    return [sum(len(split_words(side)[0]) for side in of_row) for of_row in sides]
 
 
 def folded(text: Texts) -> Texts:

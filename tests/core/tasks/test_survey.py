@@ -8,7 +8,6 @@ import unicodedata
 from itertools import combinations
 
 from core.tasks.survey import DuplicateGroup, duplicates, folded, language_of, search, word_counts
-from core.texts.eda import split_words
 from tests.cases import each
 
 CHINESE = "我非常喜欢这部电影，演员也很好。"
@@ -41,10 +40,6 @@ class TestLengths:
     )
     def test_words_and_characters(self, text: str | tuple[str, str], count: int) -> None:
         assert word_counts([text]) == [count]
-
-    def test_words_are_those_that_augmentation_changes(self) -> None:
-        texts = [*made_texts(2_000), CHINESE, KOREAN, JAPANESE, THAI]
-        assert word_counts(texts) == [len(split_words(text)[0]) for text in texts]
 
 
 class TestFolding:
