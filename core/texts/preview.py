@@ -86,7 +86,7 @@ def shuffle_previews(entry: ViewEntry, subject: Subject) -> list[ViewPreview]:
     segments = tuple(
         Segment(subject.tokens[origin], "same" if origin == place else "moved") for place, origin in enumerate(order)
     )
-    return [ViewPreview(entry.name, _(entry.label), _(entry.summary), "tokens", (segments,), tuple(order))]
+    return [ViewPreview(entry.name, _(entry.label), _(entry.summary), "tokens", (segments,))]
 
 
 def cutoff_previews(entry: ViewEntry, subject: Subject) -> list[ViewPreview]:
@@ -98,5 +98,4 @@ def cutoff_previews(entry: ViewEntry, subject: Subject) -> list[ViewPreview]:
     segments = tuple(
         Segment(token, "removed" if place in cut else "same") for place, token in enumerate(subject.tokens)
     )
-    places = tuple(range(len(segments)))
-    return [ViewPreview(entry.name, _(entry.label), _(entry.summary), "tokens", (segments,), places)]
+    return [ViewPreview(entry.name, _(entry.label), _(entry.summary), "tokens", (segments,))]

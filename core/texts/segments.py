@@ -43,7 +43,6 @@ class ViewPreview:
         unit: kind of the segments: pieces of text to join, or single tokens. None if there is only the sentence.
         segments: one sequence per text; the tokens of a pair are one sequence. Without the segments marked "removed"
             they are exactly the view. A removed token is one whose embedding is zeroed.
-        order: for tokens, the original position of each, from 0.
         sentence: the effect of the view, for display.
         on_request: True if a model must compute the view first.
     """
@@ -53,7 +52,6 @@ class ViewPreview:
     sentence: str
     unit: Literal["text", "tokens"] | None = None
     segments: tuple[tuple[Segment, ...], ...] = ()
-    order: tuple[int, ...] = ()
     on_request: bool = False
 
     @property

@@ -208,16 +208,12 @@ class TestTokenViews:
     @each("seed", range(20))
     def test_the_shuffle_is_the_one_that_training_makes(self, seed: int) -> None:
         one = named(text_views(ENGLISH, seed=seed, rate=0.1, tokens=TOKENS), "token_shuffle")
-        numbers = {token: i for i, token in enumerate(dict.fromkeys(TOKENS))}
-        special = {numbers["[CLS]"], numbers["[SEP]"]}
+        last = len(TOKENS) - 1
         drawn = row_generator(seed, 0, 0, stream("token_shuffle"))
-        expected = shuffle_tokens(Tokens(tuple(numbers[token] for token in TOKENS)), special, drawn)
+        origins = shuffle_tokens(Tokens(tuple(range(len(TOKENS)))), {0, last}, drawn).ids
         (segments,) = one.segments
-        assert [numbers[segment.text] for segment in segments] == list(expected.ids)
-        assert [TOKENS[place] for place in one.order] == [segment.text for segment in segments]
-        assert sorted(one.order) == list(range(len(TOKENS)))
-        for place, (origin, segment) in enumerate(zip(one.order, segments, strict=True)):
-            assert segment.mark == ("same" if origin == place else "moved")
+        for place, (origin, segment) in enumerate(zip(origins, segments, strict=True)):
+            assert segment == (TOKENS[origin], "same" if origin == place else "moved")
 
     @each(("rate", "count"), [(0.0, 0), (0.01, 1), (0.3, 2), (0.5, 3), (0.99, 6)])
     def test_a_share_of_the_tokens_is_cut_and_special_ones_stay(self, rate: float, count: int) -> None:
