@@ -39,7 +39,6 @@ BAR_SHARE = 0.94
 # Texts beyond this percentile share an overflow bar if the longest text is much longer.
 SHOWN_PERCENTILE = 99.0
 TAIL_RATIO = 1.5
-# A mark that would extend the axis to more than this multiple of its length is drawn at the edge instead.
 SCORE_BINS = 20
 MOST_SCORE = 1e6
 
@@ -177,11 +176,8 @@ def histogram_figure(lengths: Sequence[int], unit: str) -> Figure:
 
 def _width(span: int) -> int:
     """Return the smallest of 1, 2, 5, 10, 20, … that covers the span in at most BINS bars."""
-    width, steps = 1, (2, 5, 10)
-    while span > BINS * width:
-        power = 10 ** (len(str(width)) - 1)
-        width = next(step * power for step in steps if step * power > width)
-    return width
+    widths = (times * 10**power for power in range(19) for times in (1, 2, 5))  # lengths are int64
+    return next(width for width in widths if span <= BINS * width)
 
 
 def _upright_bars(x: list[float], y: list[int], width: Any, colour: Any, hovers: list[str]) -> Figure:
