@@ -17,7 +17,6 @@ import sys
 import time
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from benchmarks.measure import own_folders
 from core.advice.prepare import prepare
@@ -83,20 +82,19 @@ def measured(folder: Path, floor: float | None, steps: int, library: TaskLibrary
         known = [columns, f"{len(rows):,}", str(len(task.classes) or ""), f"{read_s:.2f} s"]
         if rows.kind == "similarity":
             return [*known, "", floor_text, "scores: kept, not trained on"], False
-        draft: dict[str, Any] = {
+        learned = library.add(with_fewer_tests(rows), name=f"{folder.name}, fewer tests", source=folder.name)
+        draft = {
+            "task": {"id": learned.id},
             "encoder": {"id": BUNDLED, "pooling": "mean", "max_length": TOKENS},
             "phases": [{"steps": steps, "optimiser": {"learning_rate": 1e-4, "classifier_learning_rate": 5e-3}}],
             "probe": {"frame_steps": [0, steps]},
         }
         load = partial(load_task, own=library.named_rows)
-        learned = library.add(with_fewer_tests(rows), name=f"{folder.name}, fewer tests", source=folder.name)
-        draft["task"] = {"id": learned.id}
         config, data = prepare(parse_config(draft), gpu=has_gpu(), bfloat16=has_bfloat16("auto"), load=load)
         scores = [e for e in train(config, data) if isinstance(e, Evaluation) and e.split == "test"]
     except PlaygroundError as error:
         return ["", "0", "", "0.00 s", "", floor_text, str(error)], True
-    commonest = max(set(data.train.labels), key=data.train.labels.count)
-    majority = data.test.labels.count(commonest) / len(data.test)
+    majority = data.majority_rate(data.test)
     accuracy = scores[-1].values["accuracy"]
     must_learn = floor is not None and floor >= majority + FLOOR_MARGIN - 1e-9
     failed = language_of(data.train.texts) == "latin" and must_learn and accuracy <= majority

@@ -46,7 +46,6 @@ from benchmarks.measure import in_turn, options, own_folders, repeated, report, 
 from core.representation.geometry import normalised
 from core.store import Store
 from core.store.job_table import JobTable
-from core.store.work import WarmProcess
 from core.workers import JobRecord, Jobs
 from tests.browser.test_map_view import lonely, place
 
@@ -189,13 +188,10 @@ class UmapAtWork:
         print(f"UMAP is running: {seen[0].done} of {seen[0].total} frames", flush=True)
         self._seen = self._process_cpu_s(), time.monotonic()
 
-    def _process(self) -> WarmProcess:
+    def _process_cpu_s(self) -> float:
         process = self._table.warm_process("maps")
         assert process is not None
-        return process
-
-    def _process_cpu_s(self) -> float:
-        times = psutil.Process(self._process().worker.pid).cpu_times()
+        times = psutil.Process(process.worker.pid).cpu_times()
         return float(times.user + times.system)
 
     def _at_work(self) -> JobRecord | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import csv
 import gc
 import importlib.util
 import os
@@ -14,7 +13,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
-from itertools import islice
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -218,8 +216,7 @@ def encoded_sentences() -> Any:
     from core.models.source import BUNDLED
     from core.training.encode import encode
 
-    with sentences_file().open(encoding="utf-8", newline="") as file:
-        texts = [row["text"] for row in islice(csv.DictReader(file), 2000)]
+    texts = read_file(sentences_file()).rows.texts[:2000]
     encoder, tokenizer = load_encoder(BUNDLED, classes=("first", "second"), pooling="mean")
     return encode(encoder, tokenizer, texts, autocast=torch.autocast("cpu", enabled=False)).pooled.numpy()
 
