@@ -132,12 +132,10 @@ class Clicks:
         assert record.probe is not None
         self._texts = record.probe.texts
         self._vectors: NDArray[np.float64] = normalised(store.embeddings(run, store.frame_steps(run)[-1]))
-        self._clicked = 0
         self.tops: list[str] = []
 
     def next_ms(self) -> dict[str, float]:
-        example = lonely(self.page, self._clicked)
-        self._clicked += 1
+        example = lonely(self.page, len(self.tops))
         taken = press_ms(self.page, *place(self.page, example), TABLE)
         rest(self.page)
         self._check(example)

@@ -37,13 +37,8 @@ CALLS = {512: 41, 2048: 7, 8192: 1}
 STATUS = Path("/proc/self/status")
 
 
-def ours(features: Tensor, labels: Tensor) -> Tensor:
-    """features [N, V, d], labels [N]."""
-    return supcon_loss(features, labels, temperature=TEMPERATURE)
-
-
 def metric_learning(features: Tensor, labels: Tensor) -> Tensor:
-    """The same loss by pytorch-metric-learning, which takes rows, not views."""
+    """The same loss by pytorch-metric-learning, which takes rows, not views. features [N, V, d], labels [N]."""
     from pytorch_metric_learning.losses import SupConLoss
 
     return SupConLoss(TEMPERATURE)(features.flatten(0, 1), labels.repeat_interleave(features.shape[1]))
@@ -63,7 +58,7 @@ def dense(features: Tensor, labels: Tensor) -> Tensor:
 
 
 SIDES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
-    "ours": ours,
+    "ours": partial(supcon_loss, temperature=TEMPERATURE),
     "pytorch-metric-learning": metric_learning,
     "dense": dense,
 }

@@ -157,10 +157,8 @@ def guess_columns(
     roles["label"] = roles["label"] or _named_label(free())
     roles["text"] = roles["text"] or _named(free(), TEXT_NAMES)
     roles["text_b"] = roles["text_b"] or ""
-    if roles["label"] is None:
-        roles["label"] = _label_by_content(free())
-    if roles["text"] is None:
-        roles["text"] = _text_by_content(free())
+    roles["label"] = roles["label"] or _label_by_content(free())
+    roles["text"] = roles["text"] or _text_by_content(free())
     for part in ("label", "text"):
         if roles[part] is None:
             raise TaskError(
@@ -211,11 +209,8 @@ def _pair(columns: Sequence[Column]) -> tuple[str, str] | None:
 
 def _named_label(columns: Sequence[Column]) -> str | None:
     """Find the label column by its whole name, then by a word of it (`airline_sentiment`) if the values agree."""
-    exact = _named(columns, LABEL_NAMES)
-    if exact is not None:
-        return exact
-    worded = [c for c in columns if c.like_label and set(plain_name(c.name).split("_")) & set(LABEL_NAMES)]
-    return worded[0].name if worded else None
+    worded = (c.name for c in columns if c.like_label and set(plain_name(c.name).split("_")) & set(LABEL_NAMES))
+    return _named(columns, LABEL_NAMES) or next(worded, None)
 
 
 def _split(columns: Sequence[Column]) -> str:
