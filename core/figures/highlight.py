@@ -19,7 +19,7 @@ from core.events import TokenText
 from core.figures.template import class_colour, short_text
 from core.messages import N_, _, join_list, pgettext, sentences
 from core.quantities import signed
-from core.representation.attention import entered_and_left, top_words
+from core.representation.attention import entered_and_left, selection_remark, top_words
 
 Weights = Sequence[float] | NDArray[np.floating]
 
@@ -100,7 +100,7 @@ def before_and_after_html(
     strongest = _greatest([*before, *after])
     signs = dict.fromkeys(exchange.left, LEFT), dict.fromkeys(exchange.entered, ENTERED)
     drawn = [
-        _block(title, text, weights, ATTENTION, strongest, top_words(weights, k, skip).words, of_row, skip=skip)
+        _block(title, text, weights, ATTENTION, strongest, top_words(weights, k, skip), of_row, skip=skip)
         for title, weights, of_row in zip(titles, (before, after), signs, strict=True)
     ]
     summary = [
@@ -109,7 +109,7 @@ def before_and_after_html(
         _("gone ({sign}): {words}", sign=LEFT, words=_listed(text, exchange.left)),
         _("in both: {words}", words=_listed(text, exchange.stayed)),
     ]
-    remark = top_words(after, k, skip).remark
+    remark = selection_remark(len(after) - len(skip), k)
     return "".join(drawn) + _note(" · ".join(summary)) + (_note(remark) if remark else "")
 
 

@@ -195,7 +195,7 @@ def _of_selection(store: Store, run_id: str, steps: tuple[int, int], number: Num
     chosen = []
     for step in steps:
         of_texts = zip(_word_weights(store, run_id, step), words, strict=True)
-        chosen.append([top_words(of_text, number.k, punctuation(read)).words for of_text, read in of_texts])
+        chosen.append([top_words(of_text, number.k, punctuation(read)) for of_text, read in of_texts])
     changes = {one.word: one.change for one in selection_changes(words, *chosen, at_least=1)}
     return float(changes.get(str(number.entered), 0))
 

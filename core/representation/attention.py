@@ -33,13 +33,6 @@ class WordAttention(NamedTuple):
     special_share: float
 
 
-class TopWords(NamedTuple):
-    """Positions of the most attended words, in falling order; `remark` is a sentence if k selects nothing."""
-
-    words: tuple[int, ...]
-    remark: str | None
-
-
 class Exchange(NamedTuple):
     """Positions of the words that entered, left or stayed in the top k, sorted by new rank (`left` by old rank)."""
 
@@ -100,27 +93,30 @@ def punctuation(words: Sequence[str]) -> tuple[int, ...]:
     return tuple(place for place, word in enumerate(words) if all(category(sign)[0] not in "LNM" for sign in word))
 
 
-def top_words(weights: Array | Sequence[float], k: int, skip: Collection[int] = ()) -> TopWords:
-    """Return the k words with the greatest weight [W], descending; ties go to the lowest position.
+def top_words(weights: Array | Sequence[float], k: int, skip: Collection[int] = ()) -> tuple[int, ...]:
+    """Return the positions of the k words with the greatest weight [W], descending; ties go to the lowest position.
 
     Args:
         k: ≥ 1.
         skip: positions that are never selected, such as those of punctuation.
     """
-    remark, left_out = None, set(skip)
-    order = [place for place in _descending(weights).tolist() if place not in left_out]
-    if not order:
-        remark = _("The encoder reads none of the words of this text, so none can be selected.")
-    elif k >= len(order):
-        remark = _("This text has at most k = {k} words ({words}), so nothing is selected.", k=k, words=len(order))
-    return TopWords(tuple(order[:k]), remark)
+    left_out = set(skip)
+    return tuple([place for place in _descending(weights).tolist() if place not in left_out][:k])
+
+
+def selection_remark(words: int, k: int) -> str:
+    """Return a sentence if the top k of a text of `words` words selects nothing, or an empty text."""
+    if not words:
+        return _("The encoder reads none of the words of this text, so none can be selected.")
+    nothing = _("This text has at most k = {k} words ({words}), so nothing is selected.", k=k, words=words)
+    return nothing if k >= words else ""
 
 
 def entered_and_left(
     before: Array | Sequence[float], after: Array | Sequence[float], k: int, skip: Collection[int] = ()
 ) -> Exchange:
     """Find the words that entered and left the top k between two weightings [W] of one text."""
-    old, new = top_words(before, k, skip).words, top_words(after, k, skip).words
+    old, new = top_words(before, k, skip), top_words(after, k, skip)
     return Exchange(
         entered=tuple(word for word in new if word not in old),
         left=tuple(word for word in old if word not in new),

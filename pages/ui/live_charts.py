@@ -101,7 +101,7 @@ def _attended(now: RunNow, frames: Frames, on_map: MapState) -> str:
     attention, text = row[0], known.texts[place]
     words = [text.surface(word) for word in text.words]
     weights = word_attention(attention, [word.places for word in text.words], layer=len(attention)).words
-    top = top_words(weights, TOP_WORDS, punctuation(words)).words
+    top = top_words(weights, TOP_WORDS, punctuation(words))
     listed = join_list(f"**{escaped(words[one])}** {percent(weights[one])}" for one in top)
     cut = escaped(truncate(" ".join(text.sides), TEXT_CHARS))
     # Translators: {words} are the words of a text with the most attention, with their shares.

@@ -111,7 +111,7 @@ def _draw(known: TokenRun, reading: Reading, chosen: Settings, step: int, found:
                 ),
                 # Translators: how far a probability falls, in front of its value
                 measure=_("drop"),
-                chosen=top_words(attention, chosen.k, chosen.skipped(reading.words)).words,
+                chosen=top_words(attention, chosen.k, chosen.skipped(reading.words)),
             )
         )
         about = _(
@@ -172,7 +172,7 @@ def _evidence(attention: Doubles, effects: Doubles, agreement: RankAgreement) ->
     most = min(COMPARED, len(attention) // 2)
     if most < 1 or agreement.kendall is None or agreement.spearman is None:
         return _("This text has too few distinct words to compare attention with deletion.")
-    shared = len({*top_words(attention, most).words} & {*top_words(np.abs(effects), most).words})
+    shared = len({*top_words(attention, most)} & {*top_words(np.abs(effects), most)})
     correlations = _(
         "Kendall τ = {kendall}, Spearman ρ = {spearman} over {words}. 1 is the same order, 0 is no relation.",
         kendall=signed(agreement.kendall, 2),

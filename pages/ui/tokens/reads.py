@@ -170,7 +170,7 @@ def selected(known: TokenRun, step: int, rule: Rule) -> Selection | None:
         for row, text in zip(rows, known.texts, strict=True)
     )
     skip = [() if rule.marks else punctuation(of_text) for of_text in known.words]
-    return tuple(top_words(of_text, rule.k, out).words for of_text, out in zip(weights, skip, strict=True))
+    return tuple(top_words(of_text, rule.k, out) for of_text, out in zip(weights, skip, strict=True))
 
 
 @cached(32, TokenRun)

@@ -296,3 +296,4 @@ def test_screen_readers_hear_the_strongest_words_without_those_that_are_skipped(
     text, weights = made_text("good, bad"), [0.4, 0.5, 0.1]
     drawn = before_and_after_html(text, weights, weights, 2, titles=("Before", "After"), skip={1})
     assert [block.items for block in Reader(drawn).blocks] == [["good 0.4000", "bad 0.1000"]] * 2
+    assert "at most k = 2 words (2)" in drawn

@@ -17,6 +17,7 @@ from core.representation.attention import (
     most_attended,
     punctuation,
     rank_agreement,
+    selection_remark,
     split_attention,
     top_words,
     word_attention,
@@ -93,20 +94,17 @@ class TestTopWords:
             best = min(left, key=lambda place: (-left[place], place))
             chosen.append(best)
             del left[best]
-        assert top_words(weights, k).words == tuple(chosen)
+        assert top_words(weights, k) == tuple(chosen)
 
     def test_a_k_that_selects_nothing_is_said(self) -> None:
-        assert top_words([0.2, 0.1, 0.3], 2).remark is None
+        assert selection_remark(3, 2) == ""
         for k in (3, 30):
-            found = top_words([0.2, 0.1, 0.3], k)
-            assert found.words == (2, 0, 1)
-            assert f"at most k = {k} words" in found.remark
-            assert "(3)" in found.remark
+            assert top_words([0.2, 0.1, 0.3], k) == (2, 0, 1)
+            assert f"at most k = {k} words (3)" in selection_remark(3, k)
 
     def test_a_text_without_words_has_none_to_choose(self) -> None:
-        found = top_words([], 3)
-        assert found.words == ()
-        assert found.remark is not None
+        assert top_words([], 3) == ()
+        assert "none of the words" in selection_remark(0, 3)
 
     def test_entered_left_and_stayed_are_told_by_position(self) -> None:
         before, after = [0.5, 0.4, 0.3, 0.0, 0.1], [0.1, 0.4, 0.0, 0.6, 0.5]
@@ -116,7 +114,7 @@ class TestTopWords:
         rows = np.random.default_rng(8).integers(0, 4, (6, 7)) / 10
         for k in (1, 3, 9):
             found = in_top(rows, k)
-            assert [{*np.flatnonzero(row)} for row in found] == [{*top_words(row, k).words} for row in rows]
+            assert [{*np.flatnonzero(row)} for row in found] == [{*top_words(row, k)} for row in rows]
         assert in_top(np.empty((2, 0)), 1).shape == (2, 0)
 
     def test_the_most_attended_are_chosen_by_their_greatest_weight_and_keep_the_order_of_reading(self) -> None:
@@ -164,9 +162,8 @@ def test_punctuation_is_words_without_a_letter_or_a_number() -> None:
 
 def test_what_is_skipped_is_never_chosen() -> None:
     weights = np.array([0.1, 0.5, 0.2, 0.3])
-    assert top_words(weights, 2, skip=(1,)).words == (3, 2)
-    assert top_words(weights, 3, skip=(1,)).remark is not None
-    assert top_words(weights, 2, skip=range(4)).words == ()
+    assert top_words(weights, 2, skip=(1,)) == (3, 2)
+    assert top_words(weights, 2, skip=range(4)) == ()
     assert in_top(np.stack([weights, weights[::-1]]), 2, skip=(1,)).tolist() == [
         [False, False, True, True],
         [True, False, True, False],
