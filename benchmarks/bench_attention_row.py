@@ -31,11 +31,6 @@ BATCH, MAX_LENGTH, K = 16, 128, 30
 TARGET = "≤ 1.05"
 
 
-def texts(count: int) -> list[str]:
-    """The first `count` sentences, or all if there are fewer."""
-    return list(read_file(sentences_file()).rows.texts[:count])
-
-
 def loaded() -> tuple[Encoder, Tokenizer]:
     """The bundled encoder in evaluation mode, because dropout would differ between the variants."""
     torch.manual_seed(0)
@@ -62,7 +57,7 @@ def main() -> None:
     eager.model.config.output_attentions = True
     last = len(encoder.blocks)
     tap = Taps(layers=(last,), tokens=((last, K),))
-    tokens = tokenizer(texts(given.steps * BATCH))
+    tokens = tokenizer(list(read_file(sentences_file()).rows.texts[: given.steps * BATCH]))
     batches = [tokens[start : start + BATCH] for start in range(0, len(tokens) - BATCH + 1, BATCH)]
     sides: dict[str, tuple[Encoder, Callable[[list[Tokens]], Tensor]]] = {
         "plain": (encoder, encoder.pooled),

@@ -33,7 +33,7 @@ from sklearn.datasets import load_digits, make_blobs, make_swiss_roll
 from sklearn.manifold import TSNE, trustworthiness
 from threadpoolctl import threadpool_limits
 
-from benchmarks.measure import ROOT, encoded_sentences, in_turn, progress, report, spread
+from benchmarks.measure import ROOT, encoded_sentences, in_turn, progress, ratios, repeated, report, spread
 from core.representation.geometry import normalised
 from core.representation.projections import MapSpec, Points
 from core.representation.projections.entry import PreviousMap
@@ -139,30 +139,28 @@ def peer(method: str, vectors: NDArray[np.floating]) -> tuple[Points, float]:
 
 def measure_next(spec: MapSpec, frames: Frames, maps: Sequence[Points], repeats: int, *, peers: bool) -> None:
     """Compare the next map with one from scratch. Repetitions use evenly spaced frames and the last one."""
-    ratios: list[float] = []
-    peer_ratios: list[float] = []
     trust: dict[str, list[float]] = {"next": [], "cold": [], "peer": []}
+    places = np.linspace(1, len(frames) - 1, repeats + 1).round().astype(int)
     if peers:
         peer(spec.method, frames[0][:100])  # its import and first compilation do not count
-    for repetition, place in enumerate(np.linspace(1, len(frames) - 1, repeats + 1).round().astype(int)):
+
+    def seconds(repetition: int) -> dict[str, float]:
+        place, found = places[repetition], {}
         before, vectors = PreviousMap(frames[place - 1], maps[place - 1]), frames[place]
-        found = {}
         for name in in_turn(repetition, ["next", "cold"] + ["peer"] * peers):
             if name == "peer":
-                points, seconds = peer(spec.method, vectors)
+                points, found[name] = peer(spec.method, vectors)
             else:
-                points, seconds = timed(spec, vectors, before if name == "next" else None)
-            found[name] = seconds
+                points, found[name] = timed(spec, vectors, before if name == "next" else None)
             trust[name].append(trustworthiness(normalised(vectors), points, n_neighbors=TRUST_K))
-        progress(repetition, {f"frame {place}, {name}, s": seconds for name, seconds in found.items()})
-        if repetition:
-            ratios.append(found["next"] / found["cold"])
-            peer_ratios += [found["next"] / found["peer"]] if peers else []
+        return found
+
+    found = repeated(repeats, seconds, title="{}, s")
     title = f"{spec.method}, {len(frames[0]):,} points"
     target = "≤ 0.5" if spec.method == "umap" else "–"
-    report("ratio", f"{title}, next map / from scratch", ratios, target)
+    report("ratio", f"{title}, next map / from scratch", ratios(found, "next", "cold"), target)
     if peers:
-        report("ratio", f"{title}, next map / the reference library's", peer_ratios, "–")
+        report("ratio", f"{title}, next map / the reference library's", ratios(found, "next", "peer"), "–")
     for name, values in trust.items():
         if values:
             print(f"{title}, trustworthiness, {name}: {spread(values)}")
@@ -217,7 +215,7 @@ def divergence(points: Points, graph: Graph) -> float:
 
 
 def measure_divergence(spec: MapSpec, points: int, seeds: int) -> None:
-    ratios: dict[str, list[float]] = {}
+    divergences: dict[str, list[float]] = {}
     times: list[float] = []
     timed(spec, drifting(50, 2, frames=1)[0], None)  # compiles, unless an earlier method has
     for seed in range(seeds):
@@ -225,13 +223,13 @@ def measure_divergence(spec: MapSpec, points: int, seeds: int) -> None:
             graph = affinities(vectors, float(spec.settings["perplexity"]))
             ours, seconds = timed(spec, vectors, None)
             theirs, peer_seconds = peer("tsne", vectors)
-            ratios.setdefault(name, []).append(divergence(ours, graph) / divergence(theirs, graph))
+            divergences.setdefault(name, []).append(divergence(ours, graph) / divergence(theirs, graph))
             times.append(seconds / peer_seconds)
-            progress(seed + 1, {f"{name}, divergence, ours / scikit-learn's": ratios[name][-1]})
+            progress(seed + 1, {f"{name}, divergence, ours / scikit-learn's": divergences[name][-1]})
     title = f"tsne, {points:,} points, from scratch"
-    for name, found in ratios.items():
+    for name, found in divergences.items():
         print(f"{title}, {name}, divergence / scikit-learn's: {spread(found)}")
-    report("ratio", f"{title}, divergence / scikit-learn's", list(chain.from_iterable(ratios.values())), "≤ 1.05")
+    report("ratio", f"{title}, divergence / scikit-learn's", list(chain.from_iterable(divergences.values())), "≤ 1.05")
     report("ratio", f"{title}, time / scikit-learn's", times, "–")
 
 

@@ -40,9 +40,6 @@ TOO_FEW = {
     ),
 }
 
-Stamp = tuple[int, int]
-
-
 # The rows of each file, and the source and number of used rows of each file that is used only in part.
 FileRows = tuple[Rows, tuple[tuple[Source, int], ...]]
 ReadFiles = Callable[[tuple[Path, ...], ReadingConfig, tuple[str, ...]], FileRows]
@@ -106,7 +103,7 @@ def _files(config: TaskConfig) -> tuple[str, tuple[Path, ...]]:
 def _read(
     read: ReadFiles,
     files: tuple[Path, ...],
-    stamps: tuple[Stamp, ...],
+    stamps: tuple[tuple[int, int], ...],
     options: ReadingConfig,
     drop: tuple[str, ...],
 ) -> FileRows:
