@@ -152,17 +152,12 @@ class Parameter:
     @property
     def remedy(self) -> Message:
         """The remedy for an invalid value, such as "give a whole number of texts from 1 up to 4,096"."""
-        whole_number = self.kind == "integer"
+        whole = self.kind == "integer"
         if self.unit:
-            remedy = (
-                N_("give a whole number of {unit} {bounds}.")
-                if whole_number
-                else N_("give a number of {unit} {bounds}.")
-            )
+            remedy = N_("give a whole number of {unit} {bounds}.") if whole else N_("give a number of {unit} {bounds}.")
             return Message(remedy, bounds=self.bounds, unit=Message(self.unit))
-        return Message(
-            N_("give a whole number {bounds}.") if whole_number else N_("give a number {bounds}."), bounds=self.bounds
-        )
+        remedy = N_("give a whole number {bounds}.") if whole else N_("give a number {bounds}.")
+        return Message(remedy, bounds=self.bounds)
 
 
 # Keys: whether the lower bound and whether the upper bound is excluded.
