@@ -219,22 +219,18 @@ class RunReader(WorkTable):
             )
         return self.run_folder(run_id) / str(rows[0]["file"])
 
-    def pending_turns(self, run_id: str) -> dict[str, float]:
-        """Return the requested knob values that no step has used yet, by knob name."""
-        rows = self.all(
-            "SELECT name, value FROM controls WHERE run_id = ? AND kind = 'turn' AND taken_at IS NULL ORDER BY number",
-            (run_id,),
-        )
-        return {row["name"]: row["value"] for row in rows}
-
     def knob_state(self, run_id: str) -> KnobState:
         """Return the state of the knobs, in which every turn is pending or in the config.
 
         Raises: RunNotFoundError.
         """
-        pending = self.pending_turns(run_id)  # first, because a worker may move a turn to the config meanwhile
+        # Pending turns first, because a worker may move one to the config meanwhile.
+        turns = self.all(
+            "SELECT name, value FROM controls WHERE run_id = ? AND kind = 'turn' AND taken_at IS NULL ORDER BY number",
+            (run_id,),
+        )
         run = self.run(run_id)
-        return KnobState(run.effective, run.last_step + 1, pending)
+        return KnobState(run.effective, run.last_step + 1, {turn["name"]: turn["value"] for turn in turns})
 
     def visitor_names(self) -> dict[str, str]:
         """Return the names that visitors chose, by visitor id."""

@@ -46,7 +46,7 @@ def test_a_slider_keeps_its_place_through_its_own_turns(live: AppTest, attempt: 
     store, widget = attempt.store, knob(live, "Temperature").id
     pressed(live, "Temperature", 0.31)
     pressed(live, "Temperature", 0.32)
-    assert store.pending_turns(attempt.run_id) == {"temperature": 0.32}
+    assert store.knob_state(attempt.run_id).pending == {"temperature": 0.32}
     assert "Temperature τ 0.32 from the next step" in progress(live)
     attempt.record_knob_turn(5, "temperature", 0.31)
     attempt.record_knob_turn(5, "temperature", 0.32)
@@ -69,7 +69,7 @@ def test_a_turn_from_elsewhere_moves_the_slider(opened: Pages, live: AppTest, at
         assert knob(app.run(), "Temperature").value == 0.5
     pressed(live, "Temperature", 0.51)
     assert knob(other.run(), "Temperature").value == 0.51
-    assert attempt.store.pending_turns(attempt.run_id)["temperature"] == 0.51
+    assert attempt.store.knob_state(attempt.run_id).pending["temperature"] == 0.51
 
 
 def test_a_page_that_is_opened_again_shows_what_counts(opened: Pages, live: AppTest, attempt: Attempt) -> None:

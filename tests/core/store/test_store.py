@@ -433,7 +433,7 @@ def test_controls_are_taken_once_in_order_and_change_the_status(store: Store) ->
     attempt = claimed(store)
     store.send(attempt.run_id, "turn", "lambda", 0.25)
     store.send(attempt.run_id, "pause")
-    assert store.pending_turns(attempt.run_id) == {"lambda": 0.25}
+    assert store.knob_state(attempt.run_id).pending == {"lambda": 0.25}
     turn, pause = attempt.take_controls()
     assert (turn.kind, turn.name, turn.value) == ("turn", "lambda", 0.25)
     assert pause.kind == "pause"
@@ -461,7 +461,7 @@ def test_of_the_controls_a_turn_alone_outlives_its_attempt_until_a_step_has_used
     assert [(control.kind, control.value) for control in again.take_controls()] == [("turn", 0.25)]
     again.record_knob_turn(1, "lambda", 0.25)
     assert again.take_controls() == []
-    assert store.pending_turns(attempt.run_id) == {}
+    assert store.knob_state(attempt.run_id).pending == {}
 
 
 def test_turns_that_a_config_says_are_used_once_their_steps_are_taken(store: Store) -> None:
@@ -486,11 +486,11 @@ def test_a_turn_that_was_sent_while_another_was_used_still_waits(store: Store) -
     store.send(attempt.run_id, "turn", "lambda", 0.25)
     attempt.record_knob_turn(1, "lambda", 0.25)  # the first turn; the worker has not received the others yet
     assert [control.value for control in attempt.take_controls(after=heard.number)] == [0.5, 0.25]
-    assert store.pending_turns(attempt.run_id) == {"lambda": 0.25}
+    assert store.knob_state(attempt.run_id).pending == {"lambda": 0.25}
     attempt.record_knob_turn(2, "lambda", 0.5)
-    assert store.pending_turns(attempt.run_id) == {"lambda": 0.25}
+    assert store.knob_state(attempt.run_id).pending == {"lambda": 0.25}
     attempt.record_knob_turn(2, "lambda", 0.25)
-    assert store.pending_turns(attempt.run_id) == {}
+    assert store.knob_state(attempt.run_id).pending == {}
 
 
 def test_a_refused_turn_waits_no_longer_and_the_run_says_why(store: Store) -> None:
@@ -498,7 +498,7 @@ def test_a_refused_turn_waits_no_longer_and_the_run_says_why(store: Store) -> No
     store.send(attempt.run_id, "turn", "temperature", 0.1)
     store.send(attempt.run_id, "turn", "lambda", 0.5)
     attempt.record_refused_turn("temperature", 0.1, "this objective has no such knob.")
-    assert store.pending_turns(attempt.run_id) == {"lambda": 0.5}
+    assert store.knob_state(attempt.run_id).pending == {"lambda": 0.5}
     assert str(store.run(attempt.run_id).message) == "this objective has no such knob."
     assert store.knob_turns(attempt.run_id) == []
 
@@ -526,7 +526,7 @@ def test_a_knob_is_one_of_the_phase_that_the_next_step_belongs_to(store: Store) 
         store.send(run_id, "turn", "temperature", 0.1)
     with pytest.raises(ConfigError, match="temperature"):
         store.send(run_id, "turn", "supcon_2.temperature", 0.0)
-    assert store.pending_turns(run_id) == {"temperature": 0.1, "supcon_2.temperature": 0.2}
+    assert store.knob_state(run_id).pending == {"temperature": 0.1, "supcon_2.temperature": 0.2}
     attempt.record_knob_turn(4, "supcon_2.temperature", 0.2)
     turn = KnobTurn(step=4, name="supcon_2.temperature", value=0.2)
     assert store.run(run_id).effective.knob_turns == (turn,)
