@@ -19,7 +19,7 @@ from core.store.records import Liveness, Status
 from core.store.work import ACTIVE, LOADING, WorkTable
 
 ONE_JOB = "SELECT * FROM work WHERE id = ? AND kind != 'run'"
-BEGINS = Message("starting")
+BEGINS, AHEAD = Message("starting"), Message("queued, {count} ahead")
 MESSAGES = {
     Status.STOPPED: Message("Cancelled."),
     Status.INTERRUPTED: Message("The job's process ended early: start the job again."),
@@ -114,7 +114,7 @@ class JobTable(WorkTable):
         if process is not None and process.doing == LOADING:
             return Message("loading libraries")
         before = (awaiting.index(job_id) if job_id in awaiting else 0) + (process is not None and bool(process.doing))
-        return waiting_words(before) if before else BEGINS
+        return AHEAD.fill(count=before) if before else BEGINS
 
     def add(
         self,
@@ -158,8 +158,3 @@ class JobTable(WorkTable):
             shutil.rmtree(self.job_folder(job_id), ignore_errors=True)
         with self.transaction() as db:
             db.executemany("DELETE FROM work WHERE id = ?", [(job_id,) for job_id in job_ids])
-
-
-def waiting_words(before: int) -> Message:
-    """Return the message of a waiting job. Args: before: number of jobs ahead of it, at least 1."""
-    return Message("queued, {count} ahead", count=before)

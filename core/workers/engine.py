@@ -30,7 +30,7 @@ from core.workers.job_kinds import HAS_FORK
 from core.workers.jobs import Jobs
 from core.workers.limits import check_paths, check_steps, check_waiting, most_of_visitor
 from core.workers.memory import check_memory
-from core.workers.processes import kill_group, spawn, start_failure
+from core.workers.processes import START_FAILURE, kill_group, spawn
 from core.workers.run_rows import TaskSource, store_rows
 
 
@@ -252,7 +252,8 @@ class LocalEngine(Engine):
             command = [sys.executable, "-m", "core.workers.run_worker", *given]
             worker = spawn(command, log_path, machine.visible_gpus())
         except OSError as error:
-            self.store.attempt(claim.id, claim.attempt).end(Status.FAILED, start_failure(error))
+            failure = START_FAILURE.fill(reason=error.strerror)
+            self.store.attempt(claim.id, claim.attempt).end(Status.FAILED, failure)
             return
         # This process may be a worker that exits before the new one has imported torch.
         self.store.hand_over(claim, worker)

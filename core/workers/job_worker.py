@@ -11,7 +11,7 @@ from typing import Any
 
 from core.errors import ConfigError, PlaygroundError, quote_value
 from core.messages import Message, Text
-from core.store.job_table import JobRecord, JobTable, waiting_words
+from core.store.job_table import AHEAD, JobRecord, JobTable
 from core.store.liveness import liveness_of
 from core.store.records import Status
 from core.store.work import Claim
@@ -72,7 +72,7 @@ def _wait_for_turn(table: JobTable, job: JobRecord, progress: Progress) -> None:
         before = line.index(job.id) if job.id in line else 0
         if before < kinds.AT_ONCE[job.kind]:
             return
-        progress(0, None, waiting_words(before))
+        progress(0, None, AHEAD.fill(count=before))
         time.sleep(WAIT_S)
 
 

@@ -45,6 +45,8 @@ PATIENT = {"OMP_WAIT_POLICY": "PASSIVE"}
 ONE_THREAD = {f"{library}_NUM_THREADS": "1" for library in ("OMP", "OPENBLAS", "MKL", "NUMEXPR", "NUMBA", "RAYON")} | {
     "VECLIB_MAXIMUM_THREADS": "1"
 }
+# Message of a run whose worker the system refused to start.
+START_FAILURE = Message("No worker could be started ({reason}): close programs and try again.")
 
 
 def child_environment(more: Mapping[str, str]) -> dict[str, str]:
@@ -76,11 +78,6 @@ def spawn(command: Sequence[str], log_path: Path, environment: Mapping[str, str]
     # A child that has ended stays a zombie of this process until it is waited for.
     threading.Thread(target=process.wait, name=f"wait for {process.pid}", daemon=True).start()
     return identity
-
-
-def start_failure(error: OSError) -> Message:
-    """Return the message of a run whose worker the system refused to start."""
-    return Message("No worker could be started ({reason}): close programs and try again.", reason=error.strerror)
 
 
 def wait_for(what: Callable[[], bool], timeout_s: Callable[[], float]) -> bool:

@@ -34,7 +34,7 @@ from core.store.work import LOADING, NOTHING, RUNS, Claim, WarmProcess
 from core.workers import job_kinds as kinds
 from core.workers.job_worker import carry_out
 from core.workers.machine import visible_gpus
-from core.workers.processes import ONE_THREAD, code_stamp, flush, lower_priority, output_to, spawn, start_failure
+from core.workers.processes import ONE_THREAD, START_FAILURE, code_stamp, flush, lower_priority, output_to, spawn
 
 IDLE_EXIT_S = 30 * 60
 # Intervals between checks for work, and between checks of the code on disk and of the starter.
@@ -247,7 +247,7 @@ class RunStarter(WarmServer):
         try:
             child = os.fork()
         except OSError as error:
-            self._table.end(claim.id, Status.FAILED, start_failure(error))
+            self._table.end(claim.id, Status.FAILED, START_FAILURE.fill(reason=error.strerror))
             return
         if child == 0:
             self._become_worker(claim, request)
