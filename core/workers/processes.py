@@ -80,14 +80,11 @@ def spawn(command: Sequence[str], log_path: Path, environment: Mapping[str, str]
     return identity
 
 
-def wait_for(what: Callable[[], bool], timeout_s: Callable[[], float]) -> bool:
-    """Wait until a condition holds. Returns: False on timeout."""
+def wait_for(what: Callable[[], bool], timeout_s: Callable[[], float]) -> None:
+    """Wait until a condition holds, but no longer than `timeout_s`."""
     began = time.monotonic()
-    while not what():
-        if time.monotonic() - began >= timeout_s():
-            return False
+    while not what() and time.monotonic() - began < timeout_s():
         time.sleep(LOOK_EVERY_S)
-    return True
 
 
 def kill_group(pid: int) -> None:
