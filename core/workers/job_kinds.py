@@ -54,8 +54,3 @@ LIFETIME_S: Mapping[str, float] = {
     "experiment": 60.0,
 }
 OTHER_LIFETIME_S = 86_400.0
-
-
-def queues() -> list[str]:
-    """Return the queues that warm processes serve."""
-    return sorted({*WARM.values(), *SERVERS})

@@ -7,7 +7,7 @@ import json
 import shutil
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from core.workers import processes
 from core.workers.processes import GRACE_S, KEEPING_GRACE_S
 from core.workers.warm import ensure_running
 
+# Starts a process. Its arguments are the folder and the job's id, or those of `warm.serve` after --warm.
 COMMAND = (sys.executable, "-m", "core.workers")
 
 
@@ -33,15 +34,8 @@ class Jobs:
     Starting, reading and cancelling jobs also restarts a warm process that died while work was waiting.
     """
 
-    def __init__(self, folder: str | Path, *, command: Sequence[str] = COMMAND) -> None:
-        """Open the jobs of a folder.
-
-        Args:
-            command: starts a process. Its arguments are the folder and the job's id, or those of `warm.serve` after
-                --warm.
-        """
+    def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder).resolve()
-        self._command = tuple(command)
 
     def start(self, kind: str, request: Mapping[str, Any], label: Text, owner: str | None = None) -> str:
         """Start a job in a new process, or queue it for a warm one, and return at once.
@@ -65,8 +59,8 @@ class Jobs:
                 if line is not None:
                     self._ensure_running(line)
                 else:
-                    command = [*self._command, str(self.folder), job_id]
-                    worker = self._spawn(command, self._table.log_path(job_id), {})
+                    command = [*COMMAND, str(self.folder), job_id]
+                    worker = processes.spawn(command, self._table.log_path(job_id), {})
                     self._table.hand_over(Claim(job_id, 1, 0), worker)
             except OSError:
                 shutil.rmtree(self._table.job_folder(job_id), ignore_errors=True)
@@ -137,8 +131,6 @@ class Jobs:
             raise EngineError("Job {id} is still running: cancel it first.", id=quote_value(job_id))
         self._table.forget([job_id])
 
-    _spawn = staticmethod(processes.spawn)  # the tests replace it
-
     @cached_property
     def _table(self) -> JobTable:
         return JobTable(self.folder)
@@ -179,11 +171,11 @@ class Jobs:
         return same
 
     def _ensure_running(self, line: str) -> None:
-        command = [*self._command, "--warm", str(self.folder), line, str(to_json(liveness_of()))]
-        ensure_running(self._table, line, command, start=self._spawn)
+        command = [*COMMAND, "--warm", str(self.folder), line, str(to_json(liveness_of()))]
+        ensure_running(self._table, line, command)
 
     def _revive(self) -> None:
-        for line in kinds.queues():
+        for line in {*kinds.WARM.values(), *kinds.SERVERS}:
             # The next call tries again. Until then the job is still waiting.
             with contextlib.suppress(OSError):
                 if self._table.find_pending_ids(line):

@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any, Never
@@ -32,9 +32,10 @@ from core.store.liveness import is_alive, liveness_of
 from core.store.records import Liveness, Status
 from core.store.work import LOADING, NOTHING, RUNS, Claim, WarmProcess
 from core.workers import job_kinds as kinds
+from core.workers import processes
 from core.workers.job_worker import carry_out
 from core.workers.machine import visible_gpus
-from core.workers.processes import ONE_THREAD, START_FAILURE, code_stamp, flush, lower_priority, output_to, spawn
+from core.workers.processes import ONE_THREAD, START_FAILURE, code_stamp, flush, lower_priority, output_to
 
 IDLE_EXIT_S = 30 * 60
 # Intervals between checks for work, and between checks of the code on disk and of the starter.
@@ -72,14 +73,12 @@ def ensure_running(
     line: str,
     command: Sequence[str],
     *,
-    start: Callable[[Sequence[str], Path, Mapping[str, str]], Liveness | None] = spawn,
     leaving: Liveness | None = None,
 ) -> None:
     """Start the warm process of a queue unless one is alive.
 
     Args:
         command: of the process.
-        start: see `core.workers.processes.spawn`.
         leaving: a process that is alive but accepts no more work.
     Raises: OSError if no process can be started.
     """
@@ -96,7 +95,7 @@ def ensure_running(
         log_path = table.warm_log_path(line)
         log_path.parent.mkdir(parents=True, exist_ok=True)
         log_path.write_bytes(b"")
-        worker = start(command, log_path, visible_gpus() if line == RUNS else ONE_THREAD)
+        worker = processes.spawn(command, log_path, visible_gpus() if line == RUNS else ONE_THREAD)
         if worker is not None:
             table.name_warm_process(line, WarmProcess(worker, LOADING, failed))
 

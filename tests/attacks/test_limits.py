@@ -19,7 +19,7 @@ from core.store import Status, Store, TaskLibrary
 from core.store.liveness import liveness_of
 from core.tasks.hub.fetch import Fetched
 from core.tasks.rows import Rows
-from core.workers import Jobs, LocalEngine, hub_job
+from core.workers import Jobs, LocalEngine, hub_job, processes
 from core.workers import job_kinds as kinds
 from core.workers.run_controls import controlled
 from tests.core.experiments.conftest import Here
@@ -164,7 +164,7 @@ class TestJobs:
     def test_a_job_of_another_visitor_can_be_watched_but_not_cancelled_or_dismissed(
         self, shared: Store, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(Jobs, "_spawn", lambda *_: liveness_of())  # jobs that stay active
+        monkeypatch.setattr(processes, "spawn", lambda *_: liveness_of())  # jobs that stay active
         jobs = Jobs(shared.folder)
         request = {"repository": "acme/tiny", "text": "text", "label": "label", "owner": "bob"}
         mine = jobs.start("hub", request | {"owner": "ada"}, "Of ada", owner="ada")

@@ -19,7 +19,7 @@ from core.advice.prepare import prepare
 from core.store import Store, TaskLibrary
 from core.store.work import RUNS
 from core.workers import LocalEngine
-from core.workers.job_kinds import queues
+from core.workers.job_kinds import SERVERS, WARM
 from core.workers.jobs import Jobs
 from core.workers.processes import ROOT, free_port
 from tests.browser.apps.serving import start, wait_for_answer
@@ -82,7 +82,7 @@ class Server:
     def close(self) -> None:
         """End the server, its warm processes and its workers."""
         self.kill()
-        for line in queues():
+        for line in {*WARM.values(), *SERVERS}:
             process = Store(self.store_folder).warm_process(line)
             if process is not None:
                 with contextlib.suppress(ProcessLookupError):

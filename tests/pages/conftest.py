@@ -18,7 +18,7 @@ from streamlit.testing.v1 import AppTest
 from core.config import RunConfig
 from core.store import Store
 from core.store.secret import server_secret
-from core.workers import Jobs, LocalEngine, machine
+from core.workers import LocalEngine, machine, processes
 from pages.ui.visitor import COOKIE, SALT
 
 APP = str(Path(__file__).resolve().parents[2] / "app.py")
@@ -34,7 +34,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("SCL_RUNS", str(tmp_path / "runs"))
     monkeypatch.setattr(LocalEngine, "warm_up", lambda _: None)
     monkeypatch.setattr(LocalEngine, "dispatch", lambda _: None)
-    monkeypatch.setattr(Jobs, "_spawn", lambda *_: None)
+    monkeypatch.setattr(processes, "spawn", lambda *_: None)
     monkeypatch.setattr(machine, "memory_bytes", lambda: 2**40)
     return tmp_path / "runs"
 

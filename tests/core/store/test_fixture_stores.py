@@ -40,7 +40,7 @@ from core.training.checkpoints import Checkpoints
 from core.training.fine_tune import fine_tune
 from core.training.loop import NoControls
 from core.training.untrained import FolderCache
-from core.workers import Jobs, LocalEngine, machine
+from core.workers import Jobs, LocalEngine, machine, processes
 from core.workers.recorder import Recorder
 from core.workers.run_rows import TaskSource
 from pages.ui.lesson.position import TABLES
@@ -101,7 +101,7 @@ def fixture(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.
     for starter in (LocalEngine, LabProcess):
         monkeypatch.setattr(starter, "warm_up", lambda _: None)
     monkeypatch.setattr(LocalEngine, "dispatch", lambda _: None)
-    monkeypatch.setattr(Jobs, "_spawn", lambda *_: None)
+    monkeypatch.setattr(processes, "spawn", lambda *_: None)
     monkeypatch.setattr(machine, "memory_bytes", lambda: 2**40)
     database = sqlite3.connect(tmp_path / "runs" / "runs.sqlite3")
     stored = dict(database.execute("SELECT id, config FROM runs"))

@@ -14,7 +14,7 @@ import pytest
 
 from core.store import Store
 from core.store.work import RUNS
-from core.workers import Jobs, processes
+from core.workers import Jobs, jobs, processes
 from core.workers import job_kinds as kinds
 from tests.core.workers.watching import processes_on
 from tests.ray_cluster import DemoCluster
@@ -52,7 +52,8 @@ def jobs_of_program(store_folder: Path, patch: pytest.MonkeyPatch) -> Iterator[J
     patch.setattr(kinds, "WARM", WARM)
     patch.setattr(kinds, "SERVERS", {RUNS: kinds.SERVERS[RUNS]})
     patch.setenv("PYTHONPATH", str(processes.ROOT))
-    yield Jobs(store_folder, command=(sys.executable, str(PROGRAM)))
+    patch.setattr(jobs, "COMMAND", (sys.executable, str(PROGRAM)))
+    yield Jobs(store_folder)
     # A process may have started the next one just before it was killed.
     while left := processes_on(store_folder):
         for process in left:

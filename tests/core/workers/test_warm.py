@@ -100,7 +100,7 @@ class TestOneProcess:
         assert ends == sorted(ends)
 
     def test_two_who_start_at_once_share_it(self, own_jobs: Jobs) -> None:
-        servers = [Jobs(own_jobs.folder, command=(sys.executable, str(PROGRAM))) for _ in range(4)]
+        servers = [Jobs(own_jobs.folder) for _ in range(4)]
         with ThreadPoolExecutor(4) as pool:
             ids = list(pool.map(lambda n: servers[n].start("look", {"n": n}, "Look"), range(4)))
         assert len({result_of(own_jobs, job_id)["pid"] for job_id in ids}) == 1
