@@ -9,24 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from core.config import parse_config
 from core.store import RunRecord, Store
 from tests.core.artifacts.made import MORE, recorded
-from tests.core.training.made import nli_csv
+from tests.core.training.made import Draft, nli_csv
 
 
 @pytest.fixture(scope="session")
-def carried_out(tmp_path_factory: pytest.TempPathFactory, tiny_encoder: Path, small_csv: Path) -> Path:
+def carried_out(tmp_path_factory: pytest.TempPathFactory, draft: Draft, small_csv: Path) -> Path:
     """Return the store: run 1 is on single texts, run 2 on pairs."""
     folder = tmp_path_factory.mktemp("carried_out")
-    draft = MORE | {
-        "encoder": {"id": str(tiny_encoder), "max_length": 32},
-        "phases": [{"steps": 8, "batch_size": 8, "optimiser": {"learning_rate": 1e-2}}],
-        "device": "cpu",
-    }
     with closing(Store(folder / "runs")) as store:
         for path in (small_csv, nli_csv(folder / "pairs.csv")):
-            recorded(store, parse_config(draft | {"task": {"id": "file", "path": str(path)}}))
+            recorded(store, draft(task={"path": str(path)}, optimiser={"learning_rate": 1e-2}, more=MORE))
     return folder / "runs"
 
 

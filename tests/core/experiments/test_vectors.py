@@ -6,13 +6,12 @@ import pytest
 
 from core.config.edit import apply_settings
 from core.experiments.design import parse_design
-from core.experiments.lifecycle import make_runs
 from core.experiments.results import results
 from core.experiments.vectors import job, unmeasured, vectors_request
 from core.representation.metrics import frame_measures
 from core.store import ExperimentTable, Store
 from core.workers import LocalEngine
-from tests.core.experiments.conftest import Make
+from tests.core.experiments.conftest import Here, Make
 from tests.core.workers.test_branches import carry_out
 
 
@@ -21,10 +20,8 @@ def trained(store: Store, design: Make, monkeypatch: pytest.MonkeyPatch) -> tupl
     """Return the store and the id of an experiment of one cell, whose two runs were trained."""
     base = apply_settings(design().base, {"steps": 2, "probe.frame_steps": []})
     made = design(axes=[], baseline={}, base=base.model_dump(mode="json"))
-    experiment_id = ExperimentTable(store.folder).create("", made.to_json())
     monkeypatch.setattr(LocalEngine, "dispatch", carry_out)
-    make_runs(LocalEngine(store), experiment_id, lambda *_: None)
-    return store, experiment_id
+    return store, Here(LocalEngine(store)).begin(made)
 
 
 def test_it_measures_the_last_frame_of_runs_that_are_not_measured_for_the_table(trained: tuple[Store, str]) -> None:

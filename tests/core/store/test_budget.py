@@ -31,10 +31,6 @@ def ended(store: Store, status: Status = Status.FINISHED, *, at: float = 0.0) ->
     return attempt.run_id
 
 
-def gigabytes(size: int) -> float:
-    return size / GB
-
-
 def names(store: Store, run_id: str) -> set[str]:
     folder = store.run_folder(run_id)
     there = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
@@ -51,11 +47,11 @@ def test_snapshots_go_before_weights_and_the_run_that_finished_first_before_othe
     total, expected = 3 * WHOLE, {name: set(FILES) for name in runs}
     order = [(name, SNAPSHOTS, NOT_SNAPSHOTS) for name in runs] + [(name, WEIGHTS, NOT_WEIGHTS) for name in runs]
     for name, freed, left in order:
-        assert keep_within(store, gigabytes(total - 1)) == 0
+        assert keep_within(store, (total - 1) / GB) == 0
         expected[name], total = left, total - freed
         assert {name: names(store, run_id) for name, run_id in runs.items()} == expected
-    assert keep_within(store, gigabytes(total)) == 0
-    assert keep_within(store, gigabytes(total - 10)) == pytest.approx(10, abs=1), "frames are never dropped"
+    assert keep_within(store, total / GB) == 0
+    assert keep_within(store, (total - 10) / GB) == pytest.approx(10, abs=1), "frames are never dropped"
     assert sum(walked(store.run_folder(run_id)) for run_id in runs.values()) == 3 * REST
 
 
@@ -63,12 +59,12 @@ def test_what_was_dropped_is_recorded_with_its_day_and_the_budget(store: Store) 
     run_id = ended(store)
     today = datetime.now()
     day = f"{today.day} {today:%b %Y}"
-    keep_within(store, gigabytes(WEIGHTS + REST))
+    keep_within(store, (WEIGHTS + REST) / GB)
     assert str(dropped_sentence(store.run(run_id))) == (
         f"Its snapshots were dropped on {day} to stay within 1.00117e-06 GB; "
         "the weights of its last step, curves and frames are kept."
     )
-    keep_within(store, gigabytes(REST))
+    keep_within(store, REST / GB)
     sentence = str(missing_sentence(store.runs()[0]))
     assert sentence.startswith(f"Its weights were dropped on {day} to stay within")
     assert "curves and frames are kept. To get them back, raise SCL_DISK_GB and run the same settings again" in sentence
@@ -84,12 +80,12 @@ def test_weights_that_are_needed_stay(store: Store) -> None:
     store.keep_weights(pinned, True)
     queued = ended(store, Status.STOPPED)
     store.requeue(queued)
-    assert keep_within(store, gigabytes(10)) > 0
+    assert keep_within(store, 10 / GB) > 0
     for run_id in (interrupted, running.run_id, pinned, stopped, failed, queued):
         assert names(store, run_id) == set(FILES)
         assert dropped_sentence(store.run(run_id)) is missing_sentence(store.run(run_id)) is None
     store.keep_weights(pinned, False)
-    keep_within(store, gigabytes(10))
+    keep_within(store, 10 / GB)
     assert names(store, pinned) == NOT_WEIGHTS
     with pytest.raises(RunNotFoundError):
         store.keep_weights("no such run", True)
@@ -98,7 +94,7 @@ def test_weights_that_are_needed_stay(store: Store) -> None:
 def test_a_deleted_run_keeps_its_weights_for_as_long_as_it_can_come_back(store: Store) -> None:
     run_id = ended(store)
     store.discard(run_id)
-    assert keep_within(store, gigabytes(10)) == WHOLE - 10
+    assert keep_within(store, 10 / GB) == WHOLE - 10
     store.restore(run_id)
     assert names(store, run_id) == set(FILES)
 
@@ -120,12 +116,12 @@ def test_weights_that_another_process_reads_stay_until_it_is_done(store: Store) 
         assert reader.stdout.readline() == "reading\n"
         with reading_weights(store, read):
             pass  # readers do not block each other
-        keep_within(store, gigabytes(10))
+        keep_within(store, 10 / GB)
         assert names(store, read) == set(FILES)
         assert names(store, other) == NOT_WEIGHTS
         reader.communicate("done\n", timeout=30)
     assert dropped_sentence(store.run(read)) is None
-    keep_within(store, gigabytes(10))
+    keep_within(store, 10 / GB)
     assert names(store, read) == NOT_WEIGHTS
 
 
@@ -154,7 +150,7 @@ print(keep_within(Store(sys.argv[1]), float(sys.argv[2])))
 def test_processes_that_make_room_at_once_drop_no_more_than_one_would(store: Store) -> None:
     runs = [ended(store, at=-10 * age) for age in (4, 3, 2, 1)]
     limit = 4 * WHOLE - 2 * SNAPSHOTS
-    workers = [run_program(DROPPER, store.folder, repr(gigabytes(limit))) for _ in range(3)]
+    workers = [run_program(DROPPER, store.folder, repr(limit / GB)) for _ in range(3)]
     reported = [worker.communicate("go\n", timeout=60)[0] for worker in workers]
     assert reported == ["0\n"] * 3
     assert [names(store, run_id) for run_id in runs] == [NOT_SNAPSHOTS] * 2 + [set(FILES)] * 2
@@ -163,7 +159,7 @@ def test_processes_that_make_room_at_once_drop_no_more_than_one_would(store: Sto
 def test_files_left_by_a_process_that_died_after_the_record_go_next_time(store: Store) -> None:
     run_id = ended(store)
     assert store.record_drop(run_id, "weights", 20.0)
-    assert keep_within(store, gigabytes(REST + SNAPSHOTS)) == 0
+    assert keep_within(store, (REST + SNAPSHOTS) / GB) == 0
     assert names(store, run_id) == NOT_WEIGHTS
 
 
@@ -175,7 +171,7 @@ def test_a_folder_that_cannot_be_written_is_a_plain_message(store: Store, monkey
 
     monkeypatch.setattr(Path, "unlink", refused)
     with pytest.raises(StoreError, match=r"No weights could be dropped \(Permission denied\): delete runs"):
-        keep_within(store, gigabytes(10))
+        keep_within(store, 10 / GB)
 
 
 def test_the_budget_is_a_setting(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -183,7 +179,7 @@ def test_the_budget_is_a_setting(store: Store, monkeypatch: pytest.MonkeyPatch) 
     assert settings().disk_gb == 20
     run_id = ended(store)
     assert keep_within(store) == 0
-    monkeypatch.setenv("SCL_DISK_GB", repr(gigabytes(10)))
+    monkeypatch.setenv("SCL_DISK_GB", repr(10 / GB))
     excess = keep_within(store)
     assert excess == REST - 10
     assert names(store, run_id) == NOT_WEIGHTS

@@ -37,14 +37,10 @@ from core.store.database import MIGRATIONS
 from core.store.job_table import JobTable
 from core.store.liveness import boot_id, host_name
 from core.training.checkpoints import Checkpoints
-from core.training.fine_tune import fine_tune
-from core.training.loop import NoControls
-from core.training.untrained import FolderCache
 from core.workers import Jobs, LocalEngine, machine, processes
-from core.workers.recorder import Recorder
-from core.workers.run_rows import TaskSource
 from pages.ui.lesson.position import TABLES
 from tests.cases import slow_but
+from tests.core.workers.test_branches import carry_out
 from tests.fixtures.facts import (
     ENCODER,
     ENCODER_FOLDER,
@@ -267,7 +263,8 @@ def test_unfinished_runs_end_as_if_nothing_had_happened(fixture: Fixture) -> Non
     for end in ends:
         run_id = fixture.id(end)
         LocalEngine(store).resume(run_id)
-        resumed_at[end] = resume_claimed(store, run_id)
+        resumed_at[end] = Checkpoints(store.run_folder(run_id)).step() or 0
+        carry_out(LocalEngine(store))
         run = store.run(run_id)
         assert (run.status, run.last_step) == (Status.FINISHED, run.steps)
         losses = [step.values["loss"] for step in store.steps(run_id)]
@@ -277,29 +274,6 @@ def test_unfinished_runs_end_as_if_nothing_had_happened(fixture: Fixture) -> Non
     assert resumed_at == {"interrupted": 4, "stopped": 3, "running": 0}
     # The rows came from the store, since the file is gone.
     assert store.run(fixture.id("stopped")).config.task.path == LOST_FILE
-
-
-def resume_claimed(store: Store, run_id: str) -> int:
-    """Carry the next run out as a worker does. Returns: the step of the checkpoint, or 0."""
-    claim = store.claim_next(range(1))
-    assert claim is not None
-    assert claim[0] == run_id
-    attempt, config = store.attempt(run_id, claim[1]), store.run(run_id).effective
-    attempt.register()
-    checkpoints, recorder = Checkpoints(attempt.folder, config.checkpoint.every_steps), Recorder(store, attempt)
-    resumed_at = checkpoints.step() or 0
-    for event in fine_tune(
-        config,
-        TaskSource(store.folder).rows_of(config.task, config.seed),
-        checkpoints,
-        controls=NoControls(),
-        cache=FolderCache(store.cache_folder),
-        translations=None,
-        start=None,
-        log=print,
-    ):
-        recorder.record(event)
-    return resumed_at
 
 
 def test_the_finished_run_is_exported_in_every_form(fixture: Fixture) -> None:

@@ -12,10 +12,11 @@ from core.store import Store, sizes
 from core.store.sizes import RunSize, size_of_run, size_text, sizes_of_runs
 from core.weight_files import checkpoint_path, snapshot_path
 
+# Weights have the names that training gives them.
 FILES = {
-    "checkpoint.safetensors": 1000,
-    "snapshot-0000011.safetensors": 200,
-    "snapshot-0000030.safetensors": 300,
+    checkpoint_path(Path()).name: 1000,
+    snapshot_path(Path(), 11).name: 200,
+    snapshot_path(Path(), 30).name: 300,
     "frame-0000001.safetensors": 40,
     "tokens.json": 7,
     "log.txt": 3,
@@ -45,11 +46,6 @@ def test_every_file_counts_once_under_its_kind(tmp_path: Path) -> None:
     size = size_of_run(tmp_path / "run")
     assert size == RunSize(weights=1000, snapshots=500, frames=47, others=28)
     assert size.total == walked(tmp_path / "run")
-
-
-def test_weights_are_called_as_training_calls_them(tmp_path: Path) -> None:
-    fill(tmp_path, {checkpoint_path(tmp_path).name: 2, snapshot_path(tmp_path, 12).name: 3})
-    assert size_of_run(tmp_path) == RunSize(weights=2, snapshots=3)
 
 
 def test_a_folder_that_has_not_changed_is_not_listed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

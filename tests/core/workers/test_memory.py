@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from core.store import Status, Store
 from core.workers import LocalEngine, memory
 from core.workers.failures import requeue_after_memory_error
 from tests.core.store.claims import claimed
+from tests.core.workers.test_branches import carry_out
 
 Draft = Callable[..., RunConfig]
 ADVERSARIAL = {"loss": "supcon", "views": [{"view": "adversarial"}]}
@@ -112,7 +112,6 @@ class TestRetry:
     ) -> None:
         """Carry the run out in this process, whose encoder has memory for only four texts."""
         from core.training.passes import Passes
-        from core.workers.run_worker import work
 
         run = Passes.run
 
@@ -122,14 +121,7 @@ class TestRetry:
             return run(self, batch, start, end)
 
         monkeypatch.setattr(Passes, "run", tight)
-        monkeypatch.setattr(LocalEngine, "dispatch", lambda _: None)
-        engine = LocalEngine(store, slots=range(1))
-        run_id = engine.submit(draft())
-        for attempt in (1, 2):
-            found = store.claim_next(range(1))
-            assert found is not None
-            assert found[:2] == (run_id, attempt)
-            work(store.folder, found)
-        ended = store.run(run_id)
-        assert (ended.status, ended.last_step, ended.config.phases[0].micro_batch) == (Status.FINISHED, 8, 4)
-        assert time.time() - ended.created_at < 120
+        monkeypatch.setattr(LocalEngine, "dispatch", carry_out)
+        ended = store.run(LocalEngine(store, slots=range(1)).submit(draft()))
+        assert (ended.status, ended.last_step, ended.attempt) == (Status.FINISHED, 8, 2)
+        assert ended.config.phases[0].micro_batch == 4
