@@ -21,22 +21,17 @@ from core.events import Frame, Probe, Started, Step
 from core.store import RunRecord, Status, Store
 from core.store.attempt import Attempt
 from tests.core.artifacts.made import MORE, recorded
+from tests.core.store.claims import claimed
 
 PROBE = Probe(ids=(3, 8), texts=("a film", "naïve <b>"), labels=(0, 1), classes=("bad", "good"))
 FRAMES = (0, 2, 4)
 SCORES = {"macro_f1": 0.5, "accuracy_low": 0.0, "accuracy_high": 1.0}
 
 
-def queued_run(store: Store) -> str:
-    return store.create(parse_config({"phases": [{"steps": 4}], "probe": {"frame_steps": FRAMES}}))
-
-
 def begun_run(store: Store) -> tuple[str, Attempt]:
-    run_id = queued_run(store)
-    claim = store.claim_next([0])
-    attempt = store.attempt(run_id, claim[1])
+    attempt = claimed(store, parse_config({"phases": [{"steps": 4}], "probe": {"frame_steps": FRAMES}}))
     attempt.record_start(Started(0, 4, "cpu", PROBE, {"train_rows": 10.0}))
-    return run_id, attempt
+    return attempt.run_id, attempt
 
 
 def ended_run(store: Store, frames: tuple[int, ...] = FRAMES, status: Status = Status.FINISHED, **scores: float) -> str:
@@ -103,7 +98,6 @@ class TestWrite:
     @pytest.mark.parametrize(
         ("make", "why"),
         [
-            (queued_run, "is queued: wait"),
             (lambda store: begun_run(store)[0], "is running: wait"),
             (lambda store: ended_run(store, frames=()), "has no frames"),
             (lambda _store: "abcdefghijkm", "does not exist"),

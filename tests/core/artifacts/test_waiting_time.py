@@ -12,9 +12,10 @@ import pytest
 from core.artifacts.waiting_time import Place, measured_speed, places, remaining_time, simulate_queue
 from core.config import RunConfig, parse_config
 from core.events import Step
-from core.store import Status, Store, Waiting
+from core.store import ExperimentTable, Status, Store, Waiting
 from core.store.attempt import Attempt
 from tests.cases import each
+from tests.core.store.claims import claimed
 
 
 def waiting(name: str, owner: str | None = None, *, background: bool = False, at: float = 0.0) -> Waiting:
@@ -40,19 +41,6 @@ def test_runs_begin_behind_what_goes_on_and_behind_the_unknown_at_unknown_times(
     assert simulate_queue(line, takes, going, slots, most) == expected
 
 
-def test_people_take_turns_and_experiments_wait_behind_them() -> None:
-    line = [
-        waiting("a1", "ada", at=1),
-        waiting("a2", "ada", at=2),
-        waiting("b1", "bob", at=3),
-        waiting("x", "eve", background=True, at=0),
-    ]
-    takes = dict.fromkeys(("a1", "a2", "b1", "x"), 10.0)
-    found = simulate_queue(line, takes, [], 1, None)
-    assert sorted(found, key=lambda name: found[name].before) == ["a1", "b1", "a2", "x"]
-    assert found["x"].seconds == 30.0
-
-
 def test_a_long_line_is_played_through_at_once() -> None:
     line = [waiting(str(i), f"visitor {i % 20}", background=bool(i % 2), at=i) for i in range(3_000)]
     start = time.process_time()
@@ -63,12 +51,15 @@ def test_a_long_line_is_played_through_at_once() -> None:
 
 @pytest.mark.parametrize("most", [None, 1])
 def test_the_order_is_that_of_real_claims(most: int | None, store: Store) -> None:
-    """Use two slots, in which the first run to begin is the first to end."""
+    """Users take turns, and experiments wait behind them. Of two slots, the first to begin is the first to end."""
     rng = random.Random(1)
     config = parse_config({"phases": [{"steps": 1}]})
-    for _ in range(14):
-        store.create(config, owner=rng.choice(["ada", "bob", "eve"]))
+    experiment = ExperimentTable(store.folder).create("many", "{}")
+    for seed in range(20):
+        cell = (experiment, 0, seed) if rng.random() < 0.3 else None
+        store.create(config, cell, owner=rng.choice(["ada", "bob", "eve"]))
     line = store.queued_runs()
+    assert {run.background for run in line} == {False, True}
     expected = simulate_queue(line, {run.id: 10.0 for run in line}, [], 2, most)
     order, going = list[str](), list[str]()
     while len(order) < len(line):
@@ -146,25 +137,18 @@ def ends(attempt: Attempt, step_s: float) -> None:
     attempt.end(Status.FINISHED)
 
 
-def own_run(store: Store, config: RunConfig) -> Attempt:
-    run_id = store.create(config)
-    attempt = store.attempt(run_id, store.claim_next(range(100))[1])
-    attempt.register()
-    return attempt
-
-
 def test_the_speed_is_that_of_the_newest_run_here_that_measured_something_on_the_same_hardware(
     store: Store, draft: Callable[..., RunConfig]
 ) -> None:
     config = draft(steps=10)
     ends(store.adopt("a" * 12, config, "", 1.0), step_s=0.001)
     assert measured_speed(store, config) is None, "a run from elsewhere says nothing of this machine"
-    ends(own_run(store, config), step_s=0.2)
+    ends(claimed(store, config), step_s=0.2)
     own = measured_speed(store, config)
     assert own is not None
     assert measured_speed(store, config.model_copy(update={"device": "auto"})) is None
     ends(store.adopt("b" * 12, config, "", 1.0), step_s=0.001)
-    ends(own_run(store, config), step_s=0.0)
+    ends(claimed(store, config), step_s=0.0)
     assert measured_speed(store, config) == own
-    ends(own_run(store, config), step_s=0.1)
+    ends(claimed(store, config), step_s=0.1)
     assert measured_speed(store, config) > own

@@ -16,6 +16,7 @@ from core.tasks.hub.fetch import Fetched, Progress
 from core.tasks.hub.registry import HUB_SETS, HubRequest, request_of
 from core.tasks.rows import Rows
 from core.workers import hub_job
+from tests.cases import each
 from tests.conftest import made_rows, write_csv
 
 ROWS = Rows(tuple(f"text {i}" for i in range(20)), ("up", "down") * 10, splits=("train",) * 20)
@@ -39,22 +40,18 @@ def call(runs: Path, *words: object) -> Result:
     return result
 
 
-def test_the_list_has_the_bundled_tasks_and_ones_own(runs: Path, library: TaskLibrary, small_csv: Path) -> None:
-    call(runs, "add", small_csv, "--name", "Ups and downs")
+def test_an_added_task_is_printed_and_listed_with_the_bundled_ones(
+    runs: Path, library: TaskLibrary, small_csv: Path
+) -> None:
+    reported = json.loads(call(runs, "add", small_csv, "--json").stdout)
     (own,) = library.tasks()
+    assert (reported["id"], reported["name"], reported["rows"]) == (own.id, "small", 120)
     text = call(runs, "list").output
     assert all(name in text for name in TASKS)
-    assert f"{own.id}  Ups and downs: 120 rows. small.csv: CSV, UTF-8, comma; 120 rows." in text
+    assert f"{own.id}  small: 120 rows. small.csv: CSV, UTF-8, comma; 120 rows." in text
     listed = json.loads(call(runs, "list", "--json").stdout)
     assert listed["bundled"] == list(TASKS)
     assert [task["id"] for task in listed["own"]] == [own.id]
-
-
-def test_adding_prints_what_the_task_is_called_by(runs: Path, library: TaskLibrary, small_csv: Path) -> None:
-    reported = json.loads(call(runs, "add", small_csv, "--json").stdout)
-    assert reported["id"] == library.tasks()[0].id
-    assert reported["name"] == "small"
-    assert reported["rows"] == 120
 
 
 @pytest.mark.parametrize(
@@ -114,16 +111,6 @@ def test_a_task_is_renamed_and_deleted_by_name_or_id(runs: Path, library: TaskLi
         call(runs, "delete", "Films")
 
 
-def test_deleting_one_leaves_what_can_still_be_undone(runs: Path, library: TaskLibrary, small_csv: Path) -> None:
-    call(runs, "add", small_csv)
-    other = library.add(ROWS, name="Other", source="")
-    library.discard(other.id)
-    call(runs, "delete", "small")
-    library.restore(other.id)
-    assert library.tasks() == [other]
-    assert library.rows(other.id) == ROWS
-
-
 def test_rows_that_are_here_already_are_said_to_be(runs: Path, library: TaskLibrary, small_csv: Path) -> None:
     assert "were added before" not in call(runs, "add", small_csv, "--name", "First").stderr
     again = call(runs, "add", small_csv, "--name", "Second", "--json")
@@ -131,13 +118,9 @@ def test_rows_that_are_here_already_are_said_to_be(runs: Path, library: TaskLibr
     assert json.loads(again.stdout)["name"] == "First"
 
 
-def test_a_file_that_is_none_is_refused_in_a_sentence(runs: Path, tmp_path: Path) -> None:
+def test_a_file_or_a_hub_name_that_is_none_is_refused_in_a_sentence(runs: Path, tmp_path: Path) -> None:
     with pytest.raises(PlaygroundError, match="was not found"):
         call(runs, "add", tmp_path / "nothing.csv")
-    assert not runs.exists()
-
-
-def test_a_hub_name_that_can_be_none_is_refused_in_a_sentence(runs: Path) -> None:
     with pytest.raises(PlaygroundError, match=r"repository = '\.\./etc'"):
         call(runs, "fetch", "../etc", "--text-column", "a", "--label-column", "b")
     assert not runs.exists()
@@ -187,11 +170,15 @@ class TestFetch:
         assert asked == []
         assert not runs.exists()
 
+    @each(
+        ("more", "remedy"),
+        [((), "Choose other splits or"), (("--max-rows", "20"), "Ask for more rows, or choose other splits or")],
+    )
     def test_rows_that_make_no_task_are_not_kept(
-        self, runs: Path, asked: list[HubRequest], monkeypatch: pytest.MonkeyPatch
+        self, runs: Path, asked: list[HubRequest], monkeypatch: pytest.MonkeyPatch, more: tuple[str, ...], remedy: str
     ) -> None:
         one = Rows(ROWS.texts, ("up",) * 20, splits=ROWS.splits)
         monkeypatch.setattr(hub_job, "fetch", lambda *_, **__: Fetched(one, "", ""))
-        with pytest.raises(PlaygroundError, match="'SST-2' has only the label 'up'"):
-            call(runs, "fetch", "sst2")
+        with pytest.raises(PlaygroundError, match=rf"^'SST-2' has only the label 'up': .* classes\. {remedy}"):
+            call(runs, "fetch", "sst2", *more)
         assert not runs.exists()

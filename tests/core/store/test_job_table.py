@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import shutil
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,15 +28,6 @@ def test_jobs_of_a_line_are_claimed_once_each_the_oldest_first(table: JobTable) 
     assert sorted(claim.id for claim in claimed if claim) == sorted(ids[1:])
     assert table.find_pending_ids("maps") == []
     assert len(table.find_pending_ids("model")) == 1
-
-
-def test_a_job_of_a_process_that_is_gone_is_interrupted_unless_its_end_was_wanted(table: JobTable) -> None:
-    me = liveness_of()
-    ids = [table.add("hub", {"n": n}, "Fetch") for n in range(2)]
-    for job_id in ids:
-        table.hand_over(Claim(job_id, 1, 0), replace(me, started_at=me.started_at + 1000))
-    table.ask_to_end(ids[1])
-    assert [job.status for job in table.jobs()] == ["stopped", "interrupted"]
 
 
 def test_only_one_that_is_running_reports_and_only_its_first_end_counts(table: JobTable) -> None:

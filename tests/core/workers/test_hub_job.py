@@ -6,7 +6,6 @@ import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -43,28 +42,6 @@ def test_a_data_set_is_fetched_into_the_library(own_jobs: Jobs) -> None:
     assert list(library.rows(task.id).texts) == expected
     again = wait_until(own_jobs, own_jobs.start("hub", TINY | {"name": "Other"}, "Other"), ended)
     assert again.result == reported | {"was_here": True}
-
-
-@pytest.mark.slow
-def test_rows_that_make_no_task_are_not_kept(own_jobs: Jobs, hub: HubServer) -> None:
-    columns = {"text": [f"text {i}" for i in range(26)]}
-    fifteen = [i % 15 for i in range(26)]
-    hub.add("dataset", "acme/many", {"train.parquet": parquet_file(columns | {"label": fifteen})})
-    few = (
-        "'many' has too few rows with the label '11' ('text 11') for a test split: give every class at least three rows"
-    )
-    cases: list[tuple[dict[str, Any], str]] = [
-        ({}, few + ", or drop it. Choose other splits or another label column."),
-        ({"max_rows": 20}, "'many' has "),
-    ]
-    base = {"repository": "acme/many", "text": "text", "label": "label"}
-    started = [own_jobs.start("hub", base | more, "many") for more, _ in cases]
-    for job_id, (more, sentence) in zip(started, cases, strict=True):
-        record = wait_until(own_jobs, job_id, ended)
-        assert (record.status, record.result) == ("failed", {})
-        assert sentence in str(record.message)
-        assert ("Ask for more rows, or choose" in str(record.message)) == ("max_rows" in more)
-    assert not (own_jobs.folder / "tasks").exists()
 
 
 @pytest.mark.slow
