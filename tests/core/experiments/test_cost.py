@@ -9,7 +9,7 @@ import pytest
 from core.advice.estimate import Estimate, assumed_flops, estimate
 from core.config import RunConfig
 from core.config.edit import apply_settings
-from core.errors import ConfigError, EncoderError, TaskError
+from core.errors import ConfigError, EncoderError
 from core.experiments.cost import cost
 from core.experiments.design import axis_of
 from core.experiments.surface import surface_design
@@ -56,20 +56,6 @@ def test_runs_that_are_there_cost_nothing(experiments: Here, engine: InstantEngi
     found = cost(engine, design(seeds=2))
     assert (found.runs, found.known) == (4, 2)
     assert found.seconds == pytest.approx(cost(engine, design(seeds=[5, 6])).seconds / 2, rel=0.05)
-
-
-def test_cells_that_do_not_apply_are_named_and_not_counted(engine: InstantEngine, design: Make) -> None:
-    axes = [{"setting": "preset", "values": ["ce", "ce-scl"]}, {"setting": "temperature", "values": [0.1, 0.3]}]
-    found = cost(engine, design(axes=axes, baseline={}))
-    assert found.runs == 4
-    assert [title for title, _ in found.refused] == ["CE, τ 0.1", "CE, τ 0.3"]
-    assert all("no contrastive loss" in reason for _, reason in found.refused)
-
-
-def test_where_nothing_can_be_run_it_says_why(engine: InstantEngine, design: Make) -> None:
-    lost = apply_settings(design().base, {"task.path": "/no/such.csv"})
-    with pytest.raises(TaskError, match=r"such\.csv"):
-        cost(engine, design(base=lost.model_dump(mode="json")))
 
 
 def test_frames_and_snapshots_take_room(engine: InstantEngine, design: Make) -> None:

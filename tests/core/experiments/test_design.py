@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from core.config import RunConfig
 from core.config.fields import build
 from core.errors import ConfigError
 from core.experiments.design import MOST_RUNS, Axis, Cell, Design, axis_of, parse_design
@@ -15,6 +14,7 @@ from tests.cases import each
 from tests.core.experiments.conftest import CE
 
 MOST = f"2,040 runs cannot be used: an experiment has at most {MOST_RUNS:,}"
+UNKNOWN_SOURCE = {"label": "Films", "settings": {"start": "Films"}}
 GRID: dict[str, Any] = {
     "name": "λ × τ",
     "base": {"task.id": "film_reviews", "steps": 20},
@@ -104,6 +104,7 @@ def test_an_axis_over_a_setting_has_its_label_and_its_values_in_words() -> None:
         ({"base": {"task.no_such": 3}}, "no_such"),
         ({"axes": 5}, "axes = 5 cannot be used: give a list"),
         ({"version": 2}, "version = 2"),
+        ({"axes": [{"name": "Start", "levels": [UNKNOWN_SOURCE]}]}, "start = 'Films' cannot be used: name a source"),
         ({"axes": [{"setting": "task.text_noise", "values": [i / 100 for i in range(60)]}], "seeds": 34}, MOST),
     ],
 )
@@ -114,36 +115,19 @@ def test_what_cannot_be_a_design_is_one_sentence(given: dict[str, Any], sentence
     assert "\n" not in str(error.value)
 
 
-def test_a_cell_whose_settings_do_not_go_together_is_refused_when_it_is_made() -> None:
-    axes = [{"setting": "preset", "values": ["ce", "ce-scl"]}, {"setting": "temperature", "values": [0.1]}]
-    design = build(Design, {"axes": axes})
-    with pytest.raises(ConfigError, match="no contrastive loss"):
-        design.draft(design.cells[0], 0)
-    assert isinstance(design.draft(design.cells[1], 0), RunConfig)
-
-
 @each("text", ["{", "3", "[" * 100_000])
 def test_text_that_is_no_design_is_one_sentence(text: str) -> None:
     with pytest.raises(ConfigError):
         parse_design(text)
 
 
-def transfer(**more: Any) -> Design:
+def test_sources_run_once_under_every_seed_and_runs_start_from_that_of_their_seed() -> None:
     levels = [{"label": "Pre-trained", "settings": {}}, {"label": "Films", "settings": {"start": "Films"}}]
     sources = [{"label": "Films", "settings": {"steps": 50}}]
-    return build(Design, {"axes": [{"name": "Start", "levels": levels}], "sources": sources, "seeds": 2} | more)
-
-
-def test_sources_run_once_under_every_seed_and_runs_start_from_that_of_their_seed() -> None:
-    design = transfer()
+    design = build(Design, {"axes": [{"name": "Start", "levels": levels}], "sources": sources, "seeds": 2})
     assert design.runs == 6
     [source] = design.source_cells
     assert (source.number, design.title_of(source)) == (-1, "Films")
     assert design.draft(source, 1).phases[0].steps == 50
     starts = [design.draft(cell, 0, {"Films": "abcdefghijkm"}).start for cell in design.cells]
     assert starts == [None, "abcdefghijkm"]
-
-
-def test_a_source_that_is_not_there_is_refused() -> None:
-    with pytest.raises(ConfigError, match="start = 'Films' cannot be used: name a source"):
-        transfer(sources=[])

@@ -7,6 +7,7 @@ import pytest
 from core.config import RunConfig
 from core.config.edit import apply_settings
 from core.errors import ConfigError, PlaygroundError, StoreError, TaskError
+from core.experiments.cost import cost
 from core.experiments.lifecycle import FILL, Experiments, find_missing_runs, is_complete, is_over, make_runs
 from core.store import ExperimentTable, Status, Store
 from core.store.job_table import JobTable
@@ -14,6 +15,7 @@ from core.tasks import TaskData
 from core.workers import LocalEngine
 from tests.core.experiments.conftest import Here, Make
 from tests.core.experiments.instant import InstantEngine
+from tests.core.store.claims import claimed
 from tests.core.workers.watching import wait_for
 
 
@@ -44,19 +46,19 @@ def test_a_run_that_was_there_is_found_and_not_repeated(experiments: Here, engin
 
 def test_a_run_whose_knobs_were_turned_is_another(experiments: Here, engine: InstantEngine, design: Make) -> None:
     made = design()
-    turned = engine.store.create(engine.prepared(made.draft(made.cells[0], 0))[0])
-    claim = engine.store.claim_next(range(1))
-    attempt = engine.store.attempt(turned, claim[1])
-    attempt.record_knob_turn(3, "lambda", 0.5)
-    attempt.end(Status.FINISHED)
+    turned = claimed(engine.store, engine.prepared(made.draft(made.cells[0], 0))[0])
+    turned.record_knob_turn(3, "lambda", 0.5)
+    turned.end(Status.FINISHED)
     experiment_id = experiments.begin(made)
-    assert turned not in {run.run_id for run in experiments.table.runs(experiment_id)}
+    assert turned.run_id not in {run.run_id for run in experiments.table.runs(experiment_id)}
 
 
-def test_what_cannot_run_at_all_creates_nothing(experiments: Here, design: Make) -> None:
+def test_what_cannot_run_at_all_is_refused_and_creates_nothing(experiments: Here, design: Make) -> None:
     lost = apply_settings(design().base, {"task.path": "lost.csv"})
-    with pytest.raises(TaskError, match=r"lost\.csv"):
-        experiments.begin(design(base=lost.model_dump(mode="json")))
+    made = design(base=lost.model_dump(mode="json"))
+    for refuses in (lambda: cost(experiments.engine, made), lambda: experiments.begin(made)):
+        with pytest.raises(TaskError, match=r"lost\.csv"):
+            refuses()
     with pytest.raises(ConfigError, match="there is no such run"):
         experiments.engine.submit(apply_settings(design().base, {"start": "abcdefghijkm"}))
     assert experiments.table.experiments() == []
