@@ -29,6 +29,7 @@ from tests.cases import each
 from tests.conftest import made_rows, write_csv
 from tests.core.artifacts.made import MORE, recorded
 from tests.core.exports.test_model_folder import uneven_task
+from tests.core.store.test_sizes import fill
 from tests.core.workers.test_branches import carry_out
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -174,13 +175,6 @@ def test_a_config_that_cannot_be_read_says_where(run: Any, tmp_path: Path, text:
 class TestDraft:
     """Conversion of options to a config."""
 
-    @each("name", PRESETS)
-    def test_a_preset_gives_its_phases(self, name: str) -> None:
-        made = draft_from({"preset": name, "steps": 9})
-        expected = parse_config({"phases": PRESETS[name].phases({"steps": 9})})
-        assert made.phases == expected.phases
-        assert made.steps == 9
-
     def test_lambda_moves_the_weights_of_the_preset(self) -> None:
         def weights(preset: str) -> list[float]:
             return [t.weight for t in draft_from({"preset": preset, "weight": 0.25}).phases[0].objective.terms]
@@ -304,18 +298,6 @@ def test_a_run_is_renamed_and_tagged(run: Any, tmp_path: Path) -> None:
     (listed,) = json.loads(run("runs", "--json")[1])["runs"]
     assert (listed["name"], listed["tags"]) == ("τ 0.1", ["thesis", "draft"])
     assert run("tag", run_id)[1] == f"τ 0.1 ({run_id}) has no tags.\n"
-    status, _, problem = run("rename", run_id, "x" * 81)
-    assert status != 0
-    assert "at most 80 characters" in problem
-
-
-def test_export_writes_a_config_that_fit_takes(run: Any, tmp_path: Path) -> None:
-    store, run_id = made(tmp_path)
-    status, out, _ = run("export", run_id)
-    assert status == 0
-    assert parse_config(out) == store.run(run_id).config
-    run("export", "1", "--output", str(tmp_path / "config.json"))
-    assert parse_config((tmp_path / "config.json").read_text()) == store.run(run_id).config
 
 
 def test_a_turned_run_is_exported_with_its_turns_as_launched_or_as_it_ended(run: Any, tmp_path: Path) -> None:
@@ -401,33 +383,22 @@ def test_what_is_no_replay_is_one_line(run: Any, tmp_path: Path, content: bytes 
 KNOBS = {"repeated": [], "launched": ["--knobs", "launched"], "ended": ["--knobs", "ended"]}
 
 
-def test_a_whole_config_starts_a_run(run: Any, draft: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("worked_here")
+def test_a_whole_config_starts_a_run(run: Any, draft: Any, tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(draft(steps=6).to_json())
-
-    def finish(engine: LocalEngine) -> None:
-        claim = engine.store.claim_next(range(1))
-        if claim:
-            engine.store.attempt(claim[0], claim[1]).end(Status.FINISHED)
-
-    monkeypatch.setattr(LocalEngine, "dispatch", finish)
     status, out, _ = run("fit", "--config", str(tmp_path / "config.json"), "--json")
     assert status == 0
-    assert json.loads(out)["status"] == "finished"
+    result = json.loads(out)
+    assert (result["status"], result["steps"]) == ("finished", 6)
 
 
-def test_a_queued_run_is_stopped_and_a_finished_one_is_left_alone(run: Any, tmp_path: Path) -> None:
+def test_stop_export_and_import_print_json_and_an_ended_run_is_left_alone(run: Any, tmp_path: Path) -> None:
     store, run_id = made(tmp_path)
-    assert run("stop", run_id)[0] == 0
-    assert store.run(run_id).status == Status.STOPPED
-    status, _, err = run("stop", run_id)
-    assert status == 1
-    assert "nothing to stop" in err
-
-
-def test_stop_export_and_import_print_json(run: Any, tmp_path: Path) -> None:
-    _, run_id = made(tmp_path)
     stopped = json.loads(run("stop", run_id, "--json")[1])
     assert (stopped["version"], stopped["run_id"], stopped["status"]) == (1, run_id, "stopped")
+    assert store.run(run_id).status == Status.STOPPED
+    status, _, err = run("stop", run_id)
+    assert (status, "nothing to stop" in err) == (1, True)
     printed = json.loads(run("export", run_id, "--json")[1])
     assert json.loads(printed["text"])["name"] == "mine"
     target = tmp_path / "run.json"
@@ -471,18 +442,14 @@ def test_an_unknown_run_is_one_line(run: Any, command: str) -> None:
     assert "There is no run '../../etc/passwd'" in err
 
 
-def test_every_command_and_option_has_a_help_text() -> None:
+def test_every_command_is_in_the_documents_and_its_options_have_help_texts() -> None:
+    readme = (ROOT / "docs" / "command-line.md").read_text(encoding="utf-8")
     for name, command in cli.commands.items():
+        assert f"python -m core {name}" in readme
         assert command.help, name
         for parameter in command.params:
             if parameter.param_type_name == "option":
                 assert getattr(parameter, "help", None), f"{name} --{parameter.name}"
-
-
-def test_every_command_is_in_the_documents() -> None:
-    readme = (ROOT / "docs" / "command-line.md").read_text(encoding="utf-8")
-    for name in cli.commands:
-        assert f"python -m core {name}" in readme
 
 
 def test_runs_say_what_they_take_and_what_they_lost(run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -525,8 +492,6 @@ def finished(tmp_path: Path) -> tuple[Store, str]:
     store, run_id = made(tmp_path)
     store.claim_next(range(1))
     attempt = store.attempt(run_id, 1)
-    attempt.folder.mkdir(parents=True)
-    (attempt.folder / "checkpoint.safetensors").write_bytes(bytes(2 * 2**20))
-    (attempt.folder / "frame-0000001.safetensors").write_bytes(bytes(2**20))
+    fill(attempt.folder, {"checkpoint.safetensors": 2 * 2**20, "frame-0000001.safetensors": 2**20})
     attempt.end(Status.FINISHED)
     return store, run_id

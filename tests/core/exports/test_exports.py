@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 
-from core.artifacts.replay import open_replay
 from core.cli.main import draft_from, fit
 from core.config import FILE_TASK, KnobTurn, RunConfig, parse_config
 from core.config.edit import with_full_objective
@@ -25,7 +24,7 @@ from core.exports.entry import export_bytes, file_stem, write_export
 from core.exports.registry import EXPORTS
 from core.exports.small_exports import COMMAND, command_line, curves_csv
 from core.messages import ENGLISH, in_language
-from core.store import RunRecord, Status, Store
+from core.store import RunRecord, Store
 from tests.cases import each
 
 
@@ -77,22 +76,18 @@ class TestEveryForm:
         assert [*tmp_path.glob("made*")] == []
         write_export(EXPORTS["config"], elsewhere, run_id, tmp_path / "config.json")
 
-    def test_a_folder_reaches_a_browser_packed_under_its_name(self, store: Store, run: RunRecord) -> None:
+    def test_a_folder_reaches_a_browser_packed_under_its_name_and_a_file_as_it_is(
+        self, store: Store, run: RunRecord
+    ) -> None:
         packed = export_bytes(EXPORTS["tensorboard"], store, run.id)
         with zipfile.ZipFile(io.BytesIO(packed)) as archive:
             assert {info.date_time for info in archive.infolist()} == {(1980, 1, 1, 0, 0, 0)}
             assert {name.split("/")[0] for name in archive.namelist()} == {f"{file_stem(run)}-tensorboard"}
+        assert parse_config(json.loads(export_bytes(EXPORTS["config"], store, run.id))) == run.effective
 
     def test_an_unknown_form_names_those_that_exist(self) -> None:
         with pytest.raises(PlaygroundError, match="config, command, script, curves, html, replay"):
             EXPORTS.entry("docx")
-
-
-def test_config_and_replay_are_read_back(store: Store, elsewhere: Store, run: RunRecord, tmp_path: Path) -> None:
-    assert parse_config(json.loads(export_bytes(EXPORTS["config"], store, run.id))) == run.effective
-    (tmp_path / "replay.zip").write_bytes(export_bytes(EXPORTS["replay"], store, run.id))
-    opened = elsewhere.run(open_replay(elsewhere, tmp_path / "replay.zip"))
-    assert (opened.title, opened.status) == (run.title, Status.FINISHED)
 
 
 def taken(command: str) -> RunConfig:

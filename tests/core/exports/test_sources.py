@@ -70,9 +70,11 @@ def test_what_is_taken_computes_the_same_without_its_modules() -> None:
     assert "taken" not in "".join(lines)
 
 
-def test_two_definitions_of_one_name_do_not_fit() -> None:
+def test_two_definitions_of_one_name_or_none_are_refused() -> None:
     with pytest.raises(SourceError, match="taken_first and taken_second both define LIMIT"):
         taken().add("taken_second", "other")
+    with pytest.raises(SourceError, match="taken_first has no plain definition of nothing"):
+        taken().add("taken_first", "nothing")
 
 
 def test_a_name_that_a_file_defines_in_its_own_way_is_not_taken() -> None:
@@ -98,8 +100,3 @@ def test_what_would_mean_something_else_in_one_file_is_refused(text: str, tmp_pa
     sources.packages = {name}
     with pytest.raises(SourceError):
         sources.add(name, "loss")
-
-
-def test_what_is_not_there_is_named() -> None:
-    with pytest.raises(SourceError, match="taken_first has no plain definition of nothing"):
-        taken().add("taken_first", "nothing")
