@@ -135,6 +135,14 @@ def store(tmp_path: Path) -> Iterator[Store]:
     opened.close()
 
 
+@pytest.fixture(scope="module")
+def module_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    """Return a store for all tests of a module, which a folder imports as its `store`."""
+    opened = Store(tmp_path_factory.mktemp("store") / "runs")
+    yield opened
+    opened.close()
+
+
 @pytest.fixture
 def elsewhere(tmp_path: Path) -> Iterator[Store]:
     """Return an empty store, as if on another machine."""

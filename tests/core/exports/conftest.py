@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
 from core.config import RunConfig
 from core.store import RunRecord, Store
+from tests.conftest import module_store as store
 from tests.core.artifacts.made import MORE, recorded
 
-
-@pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
-    opened = Store(tmp_path_factory.mktemp("store") / "runs")
-    yield opened
-    opened.close()
+__all__ = ["store"]
 
 
 @pytest.fixture(scope="module")

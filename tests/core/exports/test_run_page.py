@@ -31,6 +31,7 @@ from core.store import RunRecord, Status, Store
 from tests.conftest import write_csv
 from tests.core.artifacts.made import FRAMES, MORE, recorded
 from tests.core.exports.test_model_folder import uneven_task
+from tests.core.store.claims import claimed
 
 HOSTILE = "</script><img src=x onerror=alert(1)> {{ 7 * 7 }}"
 
@@ -166,11 +167,10 @@ class TestItIsClosed:
 
 
 def test_a_run_without_frames_is_refused(elsewhere: Store, draft: Callable[..., RunConfig], tmp_path: Path) -> None:
-    run_id = elsewhere.create(draft())
-    claim = elsewhere.claim_next(range(1))
-    elsewhere.attempt(run_id, claim[1]).end(Status.STOPPED)
+    attempt = claimed(elsewhere, draft())
+    attempt.end(Status.STOPPED)
     with pytest.raises(StoreError, match="has no frames, which a page needs"):
-        write_export(EXPORTS["html"], elsewhere, run_id, tmp_path / "page.html")
+        write_export(EXPORTS["html"], elsewhere, attempt.run_id, tmp_path / "page.html")
     assert list(tmp_path.glob("*.html")) == []
 
 
