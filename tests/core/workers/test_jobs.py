@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from core.errors import ConfigError, EngineError
-from core.store import Status, database
+from core.store import Status
 from core.store.job_table import JobTable
 from core.store.work import Claim
 from core.workers import Jobs, jobs
@@ -182,16 +182,6 @@ class TestMany:
         change(own_jobs, running, heartbeat_at=0.0)
         newest = own_jobs.start("count", {"to": 3}, "Count")
         assert [record.id for record in own_jobs.jobs()] == [newest, running, *reversed(recent)]
-
-    def test_a_job_that_cannot_be_stored_is_an_error(self, own_jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(database, "BUSY_TIMEOUT_S", 0.05)
-        table = JobTable(own_jobs.folder)
-        with (
-            table.transaction(),
-            pytest.raises(EngineError, match=r"No job could be started \(Another process is changing"),
-        ):
-            own_jobs.start("count", {"to": 1}, "Count")
-        assert own_jobs.jobs() == []
 
 
 def change(found: Jobs, job_id: str, **values: object) -> None:
