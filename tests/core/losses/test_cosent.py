@@ -1,4 +1,4 @@
-"""CoSENT and cosine MSE, against slow loops, and their collapse lines."""
+"""CoSENT and cosine MSE, against slow loops."""
 
 from __future__ import annotations
 
@@ -9,15 +9,11 @@ import torch
 from torch import Tensor
 
 from core.losses import cosent_loss, cosine_mse_loss
-from core.losses.evaluate import Contrasted, TermInput, reference_lines
 from tests.cases import each
+from tests.core.losses.made import random_rows
 
 SCORES = torch.tensor([0.2, 1.0, 0.0, 0.2, 0.75])
-
-
-def pairs(dtype: torch.dtype = torch.float64) -> tuple[Tensor, Tensor]:
-    both = torch.randn(2, 5, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64).to(dtype)
-    return both[0], both[1]
+PAIRS = random_rows(2, 5, 4)
 
 
 def slow_cosines(first: Tensor, second: Tensor) -> list[float]:
@@ -31,20 +27,20 @@ def slow_cosines(first: Tensor, second: Tensor) -> list[float]:
 @each("temperature", [0.05, 1.0])
 def test_cosent_equals_the_slow_double_loop(temperature: float) -> None:
     """The loop is sentence-transformers' CoSENTLoss with scale 1 / τ."""
-    cosines = slow_cosines(*pairs())
+    cosines = slow_cosines(*PAIRS)
     exponents = [
         math.exp((cosines[j] - cosines[i]) / temperature) for i in range(5) for j in range(5) if SCORES[i] > SCORES[j]
     ]
     expected = math.log(1 + math.fsum(exponents))
     for dtype in (torch.float32, torch.float64):
-        loss = cosent_loss(*pairs(dtype), SCORES, temperature=temperature)
+        loss = cosent_loss(*random_rows(2, 5, 4, dtype=dtype), SCORES, temperature=temperature)
         assert loss.dtype == dtype
         assert loss.item() == pytest.approx(expected, rel=1e-5)
 
 
 def test_cosine_mse_equals_the_slow_loop() -> None:
-    errors = [(cosine - score) ** 2 for cosine, score in zip(slow_cosines(*pairs()), SCORES.tolist(), strict=True)]
-    assert cosine_mse_loss(*pairs(), SCORES).item() == pytest.approx(math.fsum(errors) / 5, rel=1e-7)
+    errors = [(cosine - score) ** 2 for cosine, score in zip(slow_cosines(*PAIRS), SCORES.tolist(), strict=True)]
+    assert cosine_mse_loss(*PAIRS, SCORES).item() == pytest.approx(math.fsum(errors) / 5, rel=1e-7)
 
 
 def test_values_and_gradients_are_those_of_sentence_transformers() -> None:
@@ -68,26 +64,18 @@ def test_values_and_gradients_are_those_of_sentence_transformers() -> None:
 
 
 def test_the_gradients_pass_gradcheck() -> None:
-    given = [one.requires_grad_() for one in pairs()]
+    given = [one.clone().requires_grad_() for one in PAIRS]
     assert torch.autograd.gradcheck(lambda a, b: cosent_loss(a, b, SCORES, temperature=0.3), given)
     assert torch.autograd.gradcheck(lambda a, b: cosine_mse_loss(a, b, SCORES), given)
 
 
 def test_cosent_reads_only_the_order_of_the_scores() -> None:
-    assert cosent_loss(*pairs(), SCORES) == cosent_loss(*pairs(), 3 * SCORES**3 - 7)
+    assert cosent_loss(*PAIRS, SCORES) == cosent_loss(*PAIRS, 3 * SCORES**3 - 7)
 
 
 def test_equal_scores_give_cosent_nothing_to_order() -> None:
-    given = [one.requires_grad_() for one in pairs()]
+    given = [one.clone().requires_grad_() for one in PAIRS]
     loss = cosent_loss(*given, torch.ones(5))
     loss.backward()
     assert loss.item() == 0
     assert all(torch.equal(one.grad, torch.zeros(5, 4, dtype=torch.float64)) for one in given)
-
-
-@each(("loss", "settings"), [("cosent", {"temperature": 0.05}), ("cosine_mse", {})])
-def test_equal_vectors_have_the_loss_of_the_collapse_line(loss: str, settings: dict[str, float]) -> None:
-    equal = torch.ones(5, 2, 4, dtype=torch.float64)
-    lines = reference_lines(loss, TermInput(layers=(Contrasted(equal),)), SCORES, settings)
-    function = {"cosent": cosent_loss, "cosine_mse": cosine_mse_loss}[loss]
-    assert lines.collapse.item() == pytest.approx(function(equal[:, 0], equal[:, 1], SCORES).item())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+from typing import Any
 
 import pytest
 import torch
@@ -104,23 +104,16 @@ def test_supcon_takes_masks_and_a_queue_and_averages_layers(variant: str) -> Non
     assert found == pytest.approx(sum(singly) / 2)
 
 
-@each(("reduction", "base"), [("mean_all", 0.07), ("mean_all", 0.0), ("mean", 0.07)])
-def test_supcon_takes_the_mean_and_the_factor_of_the_notes_code(reduction: str, base: float) -> None:
-    """One text is alone in its class. In the notes' code its mean over no positives is 0, and counts."""
-    labels, tau = [0, 1, 0, 2, 1], 0.2
-    features = drawn(5, 1, 4).detach().double()
-    z = [row[0] / row[0].norm() for row in features]
-    found = []
-    for i in range(5):
-        s = {j: float(z[i] @ z[j]) / tau for j in range(5) if j != i}
-        log_total = math.log(math.fsum(map(math.exp, s.values())))
-        positives = [s[j] - log_total for j in s if labels[j] == labels[i]]
-        if positives or reduction == "mean_all":
-            found.append(-math.fsum(positives) / max(1, len(positives)))
-    expected = math.fsum(found) / len(found) * (tau / base if base else 1)
-    read = TermInput(layers=(Contrasted(features),))
-    one = [term("supcon", temperature=tau, reduction=reduction, base_temperature=base)]
-    assert Objective(one)(lambda _: read, torch.tensor(labels)).total.item() == pytest.approx(expected)
+@each(("reduction", "base"), [("mean_all", 0.07), ("mean_all", 0.0), ("mean", 0.07), ("sum", 0.0)])
+def test_supcon_takes_the_reduction_and_the_factor_of_the_notes_code(reduction: str, base: float) -> None:
+    """One text is alone in its class, so the means differ. A base temperature of 0 stands for no factor."""
+    features, labels = drawn(5, 1, 4), torch.tensor([0, 1, 0, 2, 1])
+    given: dict[str, Any] = {"temperature": 0.2, "reduction": reduction}
+    found = Objective([term("supcon", **given, base_temperature=base)])(
+        lambda _: TermInput(layers=(Contrasted(features),)), labels
+    )
+    expected = supcon_loss(features, labels, **given, base_temperature=base or None)
+    assert found.total.item() == pytest.approx(expected.item())
 
 
 def test_dscl_takes_the_factor_of_the_notes_code() -> None:

@@ -49,15 +49,11 @@ def test_it_trains_and_is_recorded_with_its_lines(draft: Callable[..., RunConfig
         assert step.values["collapse_line.triplet"] == 0.25
 
 
-def test_its_knob_is_turned(draft: Callable[..., RunConfig]) -> None:
-    config, _ = prepare(draft(objective=OBJECTIVE), gpu=False)
-    assert "triplet.margin" in config.phases[0].objective.knobs
-
-
-def test_config_command_line_equation_and_labels_know_it() -> None:
+def test_config_command_line_knobs_equation_and_labels_know_it() -> None:
     config = parse_config({"phases": [{"steps": 4, "objective": OBJECTIVE}]})
     objective = config.phases[0].objective
     assert parse_config(config.to_json()) == config
+    assert "triplet.margin" in objective.knobs
     assert r"2.00\,\text{Triplet}" in total_latex(objective)
     assert term_latex(objective.terms[1]) == [r"\text{Triplet}=\max(0,\,z_i\cdot z_n-z_i\cdot z_p+0.25)"]
     made = draft_from({"settings": ('objective.terms=[{"loss": "triplet", "margin": 1.5}]',)})

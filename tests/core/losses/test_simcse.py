@@ -102,14 +102,6 @@ def test_one_label_leaves_nothing_to_push(both: bool) -> None:
     assert not gradient.any()
 
 
-def test_hard_negatives_and_labels_exclude_each_other() -> None:
-    rows = random_rows(6, 4)
-    with pytest.raises(ValueError, match="labels and z3"):
-        simcse_loss(rows, rows, rows, labels=LABELS)
-    with pytest.raises(ValueError, match="one label per row"):
-        simcse_loss(rows, rows, labels=LABELS[:4])
-
-
 @each("symmetric", [False, True])
 def test_the_gradient_passes_gradcheck(symmetric: bool) -> None:
     rows = [random_rows(4, 3, seed=seed).requires_grad_() for seed in range(3)]
