@@ -123,12 +123,6 @@ def test_a_relative_choice_stays_within_the_encoder(choice: str) -> None:
         assert list(layers) == sorted(set(layers))
 
 
-def test_a_layer_that_the_encoder_lacks_is_named() -> None:
-    sentence = r"^supcon\.layers = 12 cannot be used: the encoder has 6 blocks; give 0 to 6\.$"
-    with pytest.raises(ConfigError, match=sentence):
-        resolve_layers((2, 12), 6, "supcon.layers")
-
-
 def test_numbers_are_read_with_a_value_for_the_absent() -> None:
     assert number({"tau": 0.3}, "tau") == 0.3
     assert number({}, "tau", 0.5) == 0.5

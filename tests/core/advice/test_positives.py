@@ -68,16 +68,6 @@ def measured(
     return list(np.divide(positives, anchors)), list(np.divide(lonely, anchors))
 
 
-@pytest.mark.slow
-@each("counts", [(70, 70), (20,) * 12, (60, 30, 8, 3), (9, 4, 1) + (3,) * 20])
-@each("sampler", ["random", "class_balanced"])
-def test_one_vector_of_a_text(counts: tuple[int, ...], sampler: str) -> None:
-    for batch_size in [2, 3, 5, 8, 16, 33, 64]:
-        positives, lonely = measured(counts, [1] * sum(counts), batch_size, sampler, steps=4000)
-        assert expected_positives(counts, batch_size, sampler) == pytest.approx(positives, abs=0.2)
-        assert anchors_without_positive(counts, batch_size, sampler) == pytest.approx(lonely, abs=0.07)
-
-
 def test_77_classes_in_a_batch_of_32() -> None:
     """Random batches leave most anchors without a positive, equal shares every one, class-balanced batches none."""
     counts = [40] * 77

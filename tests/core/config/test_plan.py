@@ -203,12 +203,6 @@ class TestReadings:
 
 
 class TestRelativeLayers:
-    @each(("blocks", "layers"), [(2, (2,)), (6, (5, 6)), (12, (9, 10, 11, 12))])
-    def test_they_follow_the_encoder(self, blocks: int, layers: tuple[int, ...]) -> None:
-        made = plan(scl(layers="last_third"), blocks=blocks)
-        assert made.layers == layers
-        assert len(only(made).groups) == len(layers)
-
     @each(("blocks", "others"), [(2, (1,)), (6, (3,)), (12, (3, 6, 9))])
     def test_layers_as_views_are_others_than_the_last(self, blocks: int, others: tuple[int, ...]) -> None:
         (group,) = only(plan(scl(views=views("layers")), blocks=blocks)).groups

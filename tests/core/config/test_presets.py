@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from core.config import RunConfig, parse_config
+from core.config import RunConfig
 from core.config.edit import apply_settings
 from core.config.fields import build
 from core.config.objective import ObjectiveConfig
@@ -30,11 +30,6 @@ class TestEvery:
         assert entry.label
         assert entry.summary.endswith(".")
         assert entry.source
-
-    def test_it_is_a_valid_config(self, entry: Preset) -> None:
-        config = parse_config({"phases": entry.phases({"steps": 10})})
-        assert config.steps == 10
-        assert parse_config(config.to_json()) == config
 
     @each("blocks", [1, 2, 6, 12])
     def test_it_can_be_planned_on_encoders_of_any_depth(self, entry: Preset, blocks: int) -> None:

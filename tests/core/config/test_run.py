@@ -21,7 +21,7 @@ from core.config.sections import (
     TaskConfig,
     TrainableConfig,
 )
-from core.errors import SHOWN_CHARS, ConfigError
+from core.errors import ConfigError
 from core.messages import Message
 from core.parameters import Parameter
 from tests.cases import each
@@ -171,12 +171,11 @@ def test_no_field_takes_a_value_beyond_its_bounds(path: str, section: type[BaseM
         (phase(learning_rate=1), "phases.0.learning_rate", 1),
         ({"task": {"kind": "x"}}, "task.kind", "x"),
         ({"version": 1}, "version", 1),
-        ({"name": "x" * 81}, "name", "x" * 81),
+        ({"device": "x" * 100_000}, "device", "x" * 100_000),
         ({"name": "\ud800"}, "name", "\ud800"),
         ({"seed": None}, "seed", None),
         ({"task": None}, "task", None),
         ({"task": {"id": ["a"]}}, "task.id", ["a"]),
-        ({"phases": []}, "phases", []),
         ({"phases": [{}, {}, {}]}, "phases", [{}, {}, {}]),
         ({"phases": "one"}, "phases", "one"),
         ({"phases": [1]}, "phases.0", 1),
@@ -185,8 +184,6 @@ def test_no_field_takes_a_value_beyond_its_bounds(path: str, section: type[BaseM
         ({"probe": {"frame_steps": ["a"]}}, "probe.frame_steps.0", "a"),
         ({"checkpoint": {"every_steps": 0}}, "checkpoint.every_steps", 0),
         (terms(), "phases.0.objective.terms", []),
-        (terms({}), "phases.0.objective.terms.0.loss", {}),
-        (terms("supcon"), "phases.0.objective.terms.0", "supcon"),
         (terms({"loss": "triplet"}), "loss", "triplet"),
         (terms({"loss": ["supcon"]}), "loss", ["supcon"]),
         (terms({"loss": "cross_entropy", "temperature": 0.1}), "temperature", 0.1),
@@ -195,7 +192,6 @@ def test_no_field_takes_a_value_beyond_its_bounds(path: str, section: type[BaseM
         (terms({"loss": "supcon", "weight": -1}), "phases.0.objective.terms.0.weight", -1),
         (terms({"loss": "supcon", "weight": math.inf}), "phases.0.objective.terms.0.weight", math.inf),
         (terms({"loss": "supcon", "weight": 0}), "objective.terms", "all weights 0"),
-        (terms({"loss": "supcon", "views": ["dropout"]}), "phases.0.objective.terms.0.views.0", "dropout"),
         (terms({"loss": "supcon", "views": "dropout"}), "phases.0.objective.terms.0.views", "dropout"),
         (terms({"loss": "supcon", "views": [{"rate": 1}]}), "phases.0.objective.terms.0.views.0.view", {"rate": 1}),
         (terms({"loss": "supcon", "views": [{"view": "blur"}]}), "view", "blur"),
@@ -217,7 +213,8 @@ def test_a_bad_value_is_refused_in_one_sentence(given: dict[str, Any], field: st
     check_refusal(given, field, value)
 
 
-def check_refusal(given: dict[str, Any], field: str, value: object) -> None:
+def check_refusal(given: dict[str, Any], field: str, value: object) -> str:
+    """Check the error of this config. Returns: its message."""
     with pytest.raises(ConfigError) as caught:
         parse_config(given)
     assert caught.value.field == field
@@ -230,6 +227,7 @@ def check_refusal(given: dict[str, Any], field: str, value: object) -> None:
     assert message.endswith((".", "?"))
     assert "\n" not in message
     assert len(message) < 300
+    return message
 
 
 @each("given", ["", "{", "[]", "null", "3", b"\xff\xfe", "[" * 100_000, None, 3, ["phases"]])
@@ -243,28 +241,23 @@ def test_an_unknown_field_is_answered_with_those_that_exist() -> None:
         parse_config(phase(optimiser={"lr": 1}))
 
 
-def test_a_long_value_is_cut_in_the_message() -> None:
-    with pytest.raises(ConfigError) as caught:
-        parse_config({"device": "x" * 100_000})
-    assert len(str(caught.value)) < 5 * SHOWN_CHARS
+TERMS = "phases.0.objective.terms"
 
 
 @each(
-    ("given", "remedy"),
+    ("given", "field", "value", "remedy"),
     [
-        (terms("supcon"), "give an object with loss, weight, views."),
-        (terms({"loss": "supcon", "views": ["dropout"]}), "give an object with view."),
-        (terms({}), "it is missing, and has no default."),
-        ({"task": 3}, "give an object with id, name, path, test_path, "),
-        (phase(objective={"terms": "supcon"}), "give a list."),
-        ({"name": "x" * 81}, ": it should have at most 80 characters."),
-        ({"phases": []}, ": it should have at least 1 item"),
+        (terms("supcon"), f"{TERMS}.0", "supcon", "give an object with loss, weight, views."),
+        (terms({"loss": "supcon", "views": ["no"]}), f"{TERMS}.0.views.0", "no", "give an object with view."),
+        (terms({}), f"{TERMS}.0.loss", {}, "it is missing, and has no default."),
+        ({"task": 3}, "task", 3, "give an object with id, name, path, test_path, "),
+        (phase(objective={"terms": "supcon"}), TERMS, "supcon", "give a list."),
+        ({"name": "x" * 81}, "name", "x" * 81, ": it should have at most 80 characters."),
+        ({"phases": []}, "phases", [], ": it should have at least 1 item"),
     ],
 )
-def test_a_remedy_is_worded_for_people(given: dict[str, Any], remedy: str) -> None:
-    with pytest.raises(ConfigError) as caught:
-        parse_config(given)
-    assert remedy in str(caught.value)
+def test_a_remedy_is_worded_for_people(given: dict[str, Any], field: str, value: object, remedy: str) -> None:
+    assert remedy in check_refusal(given, field, value)
 
 
 def test_steps_are_known_only_after_preparation() -> None:

@@ -8,16 +8,15 @@ import pytest
 
 from core.advice.prepare import prepare
 from core.config import RunConfig, parse_config
-from core.config.compare import config_differences
 from core.config.edit import NAME_LENGTH, twin, twin_name
 from core.errors import ConfigError
 from tests.cases import each
 from tests.core.config.made import CE, SCL, turned, views
+from tests.core.config.test_compare import HOSTILE, diff
 
 TAU = "phases.0.objective.terms.supcon.temperature"
 LAMBDA = "phases.0.objective.lambda"
 RATE = "phases.0.optimiser.learning_rate"
-HOSTILE = "<img src=x onerror=alert(1)>"
 
 
 @pytest.fixture(scope="module")
@@ -25,10 +24,6 @@ def original() -> RunConfig:
     phase = {"steps": 40, "optimiser": {"learning_rate": 5e-5}}
     draft = {"name": "Run 7", "seed": 3, "phases": [phase], "task": {"train_size": 100}}
     return prepare(parse_config(draft), gpu=False)[0]
-
-
-def diff(config: RunConfig, other: RunConfig) -> dict[str, tuple[str, ...]]:
-    return {difference.label: difference.values for difference in config_differences([config, other])}
 
 
 @each(
@@ -178,7 +173,7 @@ class TestName:
     ) -> None:
         assert twin_name("R", config, twin(config, path, value)) == name
 
-    @each("title", ["x" * 80, f"{HOSTILE} " * 9, "word " * 40, "\n a\tb "])
+    @each("title", ["x" * 80, f"{HOSTILE} " * 5, "word " * 40, "\n a\tb "])
     @each(("path", "value"), [(TAU, 0.1), ("encoder.id", "y" * 300)])
     def test_it_always_fits_and_the_change_is_read(
         self, original: RunConfig, title: str, path: str, value: Any

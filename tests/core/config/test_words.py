@@ -8,30 +8,18 @@ import pytest
 
 from core.catalogue.losses import LOSSES
 from core.catalogue.views import VIEWS
-from core.config import PhaseConfig, RunConfig, parse_config
+from core.config import RunConfig, parse_config
 from core.config.describe import settings
 from core.config.edit import twin, twin_name
 from core.config.fields import fields_of
 from core.config.presets import GROUPS, PRESETS
-from core.config.sections import (
-    EncoderConfig,
-    OptimiserConfig,
-    ProbeConfig,
-    ReadingConfig,
-    ResourcesConfig,
-    TaskConfig,
-    TrainableConfig,
-)
 from core.config.vary import sweepable, twin_settings
 from core.messages import in_language
 from core.parameters import Parameter
 from tests.cases import each
 from tests.catalogues import code_messages
+from tests.core.config.test_fields import sections
 
-SECTIONS = (
-    *(ReadingConfig, TaskConfig, EncoderConfig, TrainableConfig, OptimiserConfig, ProbeConfig, ResourcesConfig),
-    *(PhaseConfig, RunConfig),
-)
 # Names that are the same in every language.
 NAMES = {"AdamW", "Adafactor", "SGD", "CPU", "CUDA", "MPS", "LoRA", "MLP", "UTF-8", "UTF-16", "[CLS]", "L_out", "L_in"}
 NAMES |= {"CE", "CE + SCL", "CoSENT", "DSCL", "R-Drop", "Mixup", "float32", "bfloat16", "–"}
@@ -44,7 +32,7 @@ def with_preset(name: str) -> RunConfig:
 
 def test_every_text_of_fields_losses_views_and_presets_is_marked() -> None:
     marked = {message.id if isinstance(message.id, str) else message.id[0] for message in code_messages()}
-    parameters = [parameter for section in SECTIONS for parameter in fields_of(section).values()]
+    parameters = [parameter for section in sections(RunConfig) for parameter in fields_of(section).values()]
     found = [*GROUPS]
     for entry in (*LOSSES.values(), *VIEWS.values()):
         parameters += entry.parameters

@@ -74,20 +74,6 @@ def test_single_precision_stays_and_everything_else_becomes_double() -> None:
         assert checked_rows(given).dtype == np.float64
 
 
-@each(
-    ("given", "message"),
-    [
-        ([1.0, 2.0], r"^embeddings = shape \[2\]: expected a shape \[N, d\]$"),
-        (np.ones((2, 2, 2)), r"^embeddings = shape \[2, 2, 2\]: expected"),
-        ([[1.0, 2.0], [np.nan, 0.0]], "embeddings = nan: expected finite numbers"),
-        ([[1.0, 2.0], [-np.inf, 0.0]], "embeddings = -inf: expected finite numbers"),
-    ],
-)
-def test_what_are_no_vectors_is_refused(given: object, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        checked_rows(given)  # type: ignore[arg-type]
-
-
 @each("given", [[0, 1, -1], (0.0, 1.0, -1.0), np.array([0, 1, -1], np.int8)])
 def test_whole_numbers_are_labels(given: object) -> None:
     labels = checked_labels(given, 3)  # type: ignore[arg-type]
@@ -95,15 +81,23 @@ def test_whole_numbers_are_labels(given: object) -> None:
     assert labels.tolist() == [0, 1, -1]
 
 
+def two_labels(given: object) -> object:
+    return checked_labels(given, 2)  # type: ignore[arg-type]
+
+
 @each(
-    ("given", "message"),
+    ("check", "given", "message"),
     [
-        ([0, 1.5], "labels = 1.5: expected whole numbers"),
-        ([np.nan, 1.0], "labels = nan: expected whole numbers"),
-        (["a", "b"], "labels = 'a': expected whole numbers"),
-        ([0, 1, 2], r"labels = shape \[3\]: expected one for each example, \[2\]"),
+        (checked_rows, [1.0, 2.0], r"^embeddings = shape \[2\]: expected a shape \[N, d\]$"),
+        (checked_rows, np.ones((2, 2, 2)), r"^embeddings = shape \[2, 2, 2\]: expected"),
+        (checked_rows, [[1.0, 2.0], [np.nan, 0.0]], "embeddings = nan: expected finite numbers"),
+        (checked_rows, [[1.0, 2.0], [-np.inf, 0.0]], "embeddings = -inf: expected finite numbers"),
+        (two_labels, [0, 1.5], "labels = 1.5: expected whole numbers"),
+        (two_labels, [np.nan, 1.0], "labels = nan: expected whole numbers"),
+        (two_labels, ["a", "b"], "labels = 'a': expected whole numbers"),
+        (two_labels, [0, 1, 2], r"labels = shape \[3\]: expected one for each example, \[2\]"),
     ],
 )
-def test_what_are_no_labels_is_refused(given: list[object], message: str) -> None:
+def test_what_are_no_vectors_or_labels_is_refused(check: Any, given: object, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        checked_labels(given, 2)  # type: ignore[arg-type]
+        check(given)

@@ -46,10 +46,6 @@ def unit(row: np.ndarray) -> np.ndarray:
     return row / math.sqrt(sum(float(x) ** 2 for x in row))
 
 
-def folds(rows: np.ndarray, labels: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
-    return list(StratifiedKFold(n_splits=5, shuffle=True, random_state=0).split(rows, labels))
-
-
 def slow_silhouette(rows: np.ndarray, labels: np.ndarray) -> float:
     apart = squareform(pdist(rows))
     values = []
@@ -68,7 +64,7 @@ class TestAll:
     def test_the_svm_and_one_nn_are_loops_over_five_folds(self) -> None:
         rows, labels = blobs(apart=0.8)
         of_svm, of_nearest = [], []
-        for train, held_out in folds(rows, labels):
+        for train, held_out in StratifiedKFold(n_splits=5, shuffle=True, random_state=0).split(rows, labels):
             svm = LinearSVC(C=1, dual="auto", max_iter=10000, random_state=0).fit(rows[train], labels[train])
             of_svm.append(np.mean(svm.predict(rows[held_out]) == labels[held_out]))
             nearest = [min(train, key=lambda j: math.dist(rows[i], rows[j])) for i in held_out]

@@ -13,7 +13,6 @@ from core.config import RunConfig
 from core.config.describe import term_words
 from core.config.plan import Pass
 from core.encoders.model import load_encoder
-from core.errors import ConfigError
 from core.events import Step
 from core.texts.preview import text_views
 from core.training.loop import train
@@ -51,12 +50,3 @@ def test_config_command_line_words_and_previews_know_it() -> None:
     assert "backwards" in term_words(term)
     shown = text_views("one two", seed=0, rate=0.1)[-1]
     assert (shown.name, shown.label, shown.sentence) == ("backwards", "Backwards", TOY.summary)
-
-
-def test_it_comes_in_its_place_and_once() -> None:
-    assert list(VIEWS)[-1] == "backwards"
-    assert VIEWS.entry("backwards") is TOY
-    with pytest.raises(ValueError, match="name = 'backwards': a view of this name exists"):
-        VIEWS.register(TOY)
-    with pytest.raises(ConfigError, match="choose one of dropout"):
-        VIEWS.entry("forwards")

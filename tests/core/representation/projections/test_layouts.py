@@ -33,39 +33,35 @@ def settings(entry: Projection) -> dict[str, Value]:
 
 
 @cache
-def map_of_cloud(name: str, dims: int) -> np.ndarray:
-    return fitted(PROJECTIONS[name], CLOUD, dims)
-
-
-def cloud_map(entry: Projection, dims: int = 2) -> np.ndarray:
+def cloud_map(name: str, dims: int) -> np.ndarray:
     """Return the map of CLOUD, fitted once."""
-    return map_of_cloud(entry.name, dims)
+    return fitted(PROJECTIONS[name], CLOUD, dims)
 
 
 @each("dims", [2, 3])
 @each("entry", stable_projections().values())
 class TestFit:
     def test_points_are_centred_single_precision(self, entry: Projection, dims: int) -> None:
-        points = cloud_map(entry, dims)
+        points = cloud_map(entry.name, dims)
         assert points.shape == (120, dims)
         assert points.dtype == np.float32
         assert points.mean(0) == pytest.approx(np.zeros(dims), abs=1e-4)
 
     def test_classes_lie_apart(self, entry: Projection, dims: int) -> None:
-        points = cloud_map(entry, dims)
+        points = cloud_map(entry.name, dims)
         centres = np.array([points[label::3].mean(0) for label in range(3)])
         own = np.linalg.norm(points[:, None] - centres, axis=2).argmin(1)
         assert (own == np.arange(120) % 3).all()
 
     def test_the_same_vectors_give_the_same_digits(self, entry: Projection, dims: int) -> None:
-        assert (cloud_map(entry, dims) == fitted(entry, CLOUD.copy(), dims)).all()
+        assert (cloud_map(entry.name, dims) == fitted(entry, CLOUD.copy(), dims)).all()
 
     def test_the_same_vectors_do_not_move(self, entry: Projection, dims: int) -> None:
-        first = cloud_map(entry, dims)
+        first = cloud_map(entry.name, dims)
         assert moved(first, fitted(entry, CLOUD, dims, PreviousMap(CLOUD, first))).max() < 1e-5
 
     def test_a_little_noise_moves_points_a_little(self, entry: Projection, dims: int) -> None:
-        first = cloud_map(entry, dims)
+        first = cloud_map(entry.name, dims)
         assert moved(first, fitted(entry, noisy(CLOUD, 0.01), dims, PreviousMap(CLOUD, first))).max() < 0.05
 
     def test_a_map_follows_a_model_that_has_changed(self, entry: Projection, dims: int) -> None:
@@ -74,7 +70,7 @@ class TestFit:
         for share in (0.2, 0.4, 0.6, 0.8, 1.0):
             after = (1 - share) * cloud + share * CLOUD
             points = fitted(entry, after, dims, PreviousMap((1 - share + 0.2) * cloud + (share - 0.2) * CLOUD, points))
-        cold = cloud_map(entry, dims)
+        cold = cloud_map(entry.name, dims)
         trust = [trustworthiness(normalised(CLOUD), p, n_neighbors=15) for p in (points, cold)]
         assert trust[0] > trust[1] - 0.02
 
@@ -86,7 +82,7 @@ class TestFit:
         for points in (first, again, other):
             assert points.shape == (len(ODD[name]), dims)
             assert np.isfinite(points).all()
-        assert again == pytest.approx(first, abs=1e-4)
+        assert again == pytest.approx(first, abs=1e-6 if entry.name == "pca" else 1e-4)
 
     def test_equal_vectors_lie_on_one_point(self, entry: Projection, dims: int) -> None:
         assert fitted(entry, ODD["all rows equal"], dims) == pytest.approx(np.zeros((20, dims)), abs=1e-5)
@@ -99,13 +95,13 @@ class TestFit:
 @each("entry", PLACING)
 class TestPlace:
     def test_the_reference_lies_near_its_own_points(self, entry: Projection) -> None:
-        points = cloud_map(entry)
+        points = cloud_map(entry.name, 2)
         placed = entry.onto(CLOUD, PreviousMap(CLOUD, points), settings(entry))
         assert placed.dtype == np.float32
         assert np.median(moved(points, placed)) < 0.05
 
     def test_others_lie_with_their_class(self, entry: Projection) -> None:
-        points = cloud_map(entry)
+        points = cloud_map(entry.name, 2)
         placed = entry.onto(noisy(CLOUD, 0.2)[:30], PreviousMap(CLOUD, points), settings(entry))
         centres = np.array([points[label::3].mean(0) for label in range(3)])
         assert (np.linalg.norm(placed[:, None] - centres, axis=2).argmin(1) == np.arange(30) % 3).all()
@@ -132,11 +128,11 @@ class TestLibraries:
     @pytest.mark.slow
     def test_the_first_frame_is_the_librarys_own(self, entry: Projection, dims: int) -> None:
         theirs = self.peer(CLOUD, dims, None)
-        assert cloud_map(entry, dims) == pytest.approx(theirs - theirs.mean(0), abs=1e-4)
+        assert cloud_map(entry.name, dims) == pytest.approx(theirs - theirs.mean(0), abs=1e-4)
 
     @pytest.mark.slow
     def test_later_frames_start_from_the_one_before(self, entry: Projection, dims: int) -> None:
-        first, later = cloud_map(entry, dims), noisy(CLOUD, 0.1)
+        first, later = cloud_map(entry.name, dims), noisy(CLOUD, 0.1)
         theirs = self.peer(later, dims, first.copy())
         ours = fitted(entry, later, dims, PreviousMap(CLOUD, first))
         between = [np.linalg.norm(points[:, None] - points[None], axis=2) for points in (theirs, ours)]

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,8 +21,6 @@ from core.representation.projections import (
 )
 from core.representation.projections import entry as entry_module
 from tests.cases import each
-
-ROOT = Path(__file__).resolve().parents[4]
 
 
 @each("name", PROJECTIONS)
@@ -89,14 +84,6 @@ def test_what_cannot_be_used_is_named(given: dict[str, Any], field: str, remedy:
         MapSpec(**given)
     assert caught.value.field == field
     assert remedy in str(caught.value)
-
-
-def test_nothing_heavy_is_imported_before_a_map_is_fitted() -> None:
-    program = "import sys, core.representation.projections; print([m for m in sys.modules if '.' not in m])"
-    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT)
-    loaded = run.stdout
-    assert "'numpy'" in loaded
-    assert not any(f"'{name}'" in loaded for name in ("numba", "umap", "sklearn", "torch", "scipy", "threadpoolctl"))
 
 
 def test_a_projection_from_outside_is_offered_and_fits() -> None:
