@@ -6,7 +6,7 @@ import csv
 import gc
 import os
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from gettext import NullTranslations
 from pathlib import Path
 from typing import Any
@@ -102,10 +102,10 @@ def write_tiny_encoder(folder: Path) -> Path:
     return folder
 
 
-def write_csv(path: Path, rows: list[tuple[str, str]]) -> Path:
+def write_csv(path: Path, rows: Sequence[tuple[object, ...]], header: Sequence[str] = ("text", "label")) -> Path:
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
-        writer.writerow(["text", "label"])
+        writer.writerow(header)
         writer.writerows(rows)
     return path
 

@@ -11,7 +11,7 @@ import pytest
 
 from core.advice.defaults import DEFAULT_STEPS
 from core.advice.prepare import PROBE_ON_CPU, prepare
-from core.config import RunConfig, parse_config
+from core.config import RunConfig
 from core.config.plan import default_frame_steps
 from core.config.presets import PRESETS
 from core.errors import ConfigError, EncoderError, TaskError
@@ -182,9 +182,8 @@ def contrast(**fields: Any) -> dict[str, Any]:
     return {"objective": {"terms": [SCL | fields]}}
 
 
-def two_phases(draft: Draft, first: dict[str, Any], second: dict[str, Any], **more: Any) -> RunConfig:
-    config = draft(**more).model_dump(mode="json")
-    return parse_config(config | {"phases": [{"steps": 4, "batch_size": 8} | phase for phase in (first, second)]})
+def two_phases(draft: Draft, *phases: dict[str, Any]) -> RunConfig:
+    return draft(more={"phases": [{"steps": 4, "batch_size": 8} | phase for phase in phases]})
 
 
 class TestPhases:
@@ -199,8 +198,7 @@ class TestPhases:
         task = {"id": "film_reviews", "path": None} if name == "cert-paraphrases" else task
         if name in ("cosent", "cosine-mse"):
             task = {"path": str(scored_csv(tmp_path / "scored.csv"))}
-        config = draft(task=task).model_dump(mode="json")
-        made = prepared(parse_config(config | {"phases": PRESETS[name].phases({"steps": 6, "batch_size": 8})}))
+        made = prepared(draft(task=task, more={"phases": PRESETS[name].phases({"steps": 6, "batch_size": 8})}))
         assert made.steps == 6
         assert prepared(made) == made
 

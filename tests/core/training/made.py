@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -23,10 +22,21 @@ from core.training.loop import train
 from core.training.passes import Machine, Setup
 from core.training.phase import Phase
 from core.training.step import commit_step, compute_step
-from tests.conftest import FILLERS, WORDS
+from tests.conftest import FILLERS, WORDS, write_csv
 
 Draft = Callable[..., RunConfig]
 CPU = Machine(torch.device("cpu"), torch.autocast("cpu", torch.bfloat16, enabled=False))
+# Only the first and the last frame.
+NO_FRAMES: dict[str, Any] = {"probe": {"frame_steps": []}}
+
+
+class Trained(NamedTuple):
+    """A run that is trained once for all tests that only read it."""
+
+    config: RunConfig
+    data: TaskData
+    events: list[Event]
+    checkpoint: Path
 
 
 def load_run_encoder(config: RunConfig, data: TaskData) -> tuple[Encoder, Tokenizer]:
@@ -116,31 +126,32 @@ def preset_phases(name: str, **phase: Any) -> list[dict[str, Any]]:
     return PRESETS[name].phases({"steps": 8, "batch_size": 8} | phase)
 
 
+def two_phases(draft: Draft, *phases: dict[str, Any], **more: Any) -> RunConfig:
+    """Return a draft of SimCSE and then a classifier, four steps each, with a high learning rate."""
+    made = preset_phases("simcse", optimiser={"learning_rate": 1e-2})
+    return draft(more={"phases": [a | b for a, b in zip(made, phases or ({}, {}), strict=True)]} | more)
+
+
 def nli_csv(path: Path, premises: int = 30) -> Path:
     """Write premises, each with an entailed and a contradicting sentence, in the tiny encoder's vocabulary."""
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(["text", "text_b", "label"])
-        for i in range(premises):
-            word, filler = WORDS["good"][i % 6], FILLERS[i % len(FILLERS)]
-            premise = f"the film was {word} and {filler} story felt {WORDS['good'][i // 6]}"
-            writer.writerow([premise, f"a {word} film", "entailment"])
-            writer.writerow([premise, f"a {WORDS['bad'][i % 6]} film", "contradiction"])
-    return path
+    rows = []
+    for i in range(premises):
+        word, filler = WORDS["good"][i % 6], FILLERS[i % len(FILLERS)]
+        premise = f"the film was {word} and {filler} story felt {WORDS['good'][i // 6]}"
+        rows.append((premise, f"a {word} film", "entailment"))
+        rows.append((premise, f"a {WORDS['bad'][i % 6]} film", "contradiction"))
+    return write_csv(path, rows, ("text", "text_b", "label"))
 
 
 def scored_csv(path: Path, pairs: int = 60) -> Path:
     """Write pairs with scores 0 to 4, the number of words that the two texts share besides "film"."""
-    words = [*WORDS["good"], *WORDS["bad"]]
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(["text_a", "text_b", "score"])
-        for i in range(pairs):
-            first = [words[(i + 3 * k) % 12] for k in range(4)]
-            shared = i % 5
-            others = [words[(i + 3 * k + 1) % 12] for k in range(shared, 4)]
-            writer.writerow([f"film {' '.join(first)}", f"film {' '.join([*first[:shared], *others])}", shared])
-    return path
+    words, rows = [*WORDS["good"], *WORDS["bad"]], []
+    for i in range(pairs):
+        first = [words[(i + 3 * k) % 12] for k in range(4)]
+        shared = i % 5
+        others = [words[(i + 3 * k + 1) % 12] for k in range(shared, 4)]
+        rows.append((f"film {' '.join(first)}", f"film {' '.join([*first[:shared], *others])}", shared))
+    return write_csv(path, rows, ("text_a", "text_b", "score"))
 
 
 class Script:

@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ import pytest
 from safetensors.numpy import load_file
 
 from core.advice.prepare import prepare
-from core.config import RunConfig, parse_config
+from core.config import parse_config
 from core.config.presets import PRESETS
 from core.events import SHARED_COSINE, OfTerm, Step
 from core.training.checkpoints import Checkpoints
@@ -127,13 +126,3 @@ def test_two_processes_take_the_steps_of_one(
     assert weights.keys() == reference.keys()
     for part, values in reference.items():
         np.testing.assert_allclose(weights[part], values, rtol=0, atol=TOLERANCE, err_msg=part)
-
-
-def test_one_process_does_not_change_the_config_hash(draft: Callable[..., RunConfig]) -> None:
-    from core.config.compare import config_hash
-
-    config = draft()
-    older = json.loads(config.to_json())
-    del older["processes"]
-    assert config_hash(json.dumps(older)) == config_hash(config.to_json())
-    assert config_hash(draft(more={"processes": 2}).to_json()) != config_hash(config.to_json())

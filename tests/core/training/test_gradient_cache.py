@@ -17,7 +17,7 @@ from core.training.phase import Phase
 from core.training.step import compute_step
 from tests.cases import each
 from tests.core.encoders.test_model import CONFIGS, TEXTS
-from tests.core.encoders.test_taps import assert_same_gradients, made
+from tests.core.encoders.test_taps import assert_same_gradients, gradients, made
 from tests.core.training.made import Draft, build_phase, preset_phases
 
 TAPS = Taps(layers=(2, 3), tokens=((3, 2),))
@@ -37,28 +37,21 @@ def entangled(outputs: Outputs) -> Tensor:
     return (flat @ flat.T).softmax(1).square().sum() + flat.sin().sum()
 
 
-def gradients_after(encoder: Encoder, backward: Callable[[], None]) -> dict[str, Tensor]:
+def cached_gradients(encoder: Encoder, run: Run, part: int) -> dict[str, Tensor]:
     encoder.zero_grad()
-    backward()
+    cache = GradientCache(run, len(TEXTS), part)
+    entangled(cache.encode()).backward()
+    cache.backward()
     return {name: p.grad.clone() for name, p in encoder.named_parameters() if p.grad is not None and p.grad.any()}
-
-
-def cached_backward(run: Run, part: int) -> Callable[[], None]:
-    def backward() -> None:
-        cache = GradientCache(run, len(TEXTS), part)
-        entangled(cache.encode()).backward()
-        cache.backward()
-
-    return backward
 
 
 @each(("model_type", "part"), [*((name, 2) for name in CONFIGS), ("bert", 1), ("bert", 5), ("bert", 9)])
 def test_without_dropout_gradients_are_those_of_the_whole_batch(model_type: str, part: int) -> None:
     encoder = made(model_type)
     run = two_passes(encoder)
-    expected = gradients_after(encoder, lambda: entangled(run(0, len(TEXTS))).backward())
+    expected = gradients(encoder, entangled(run(0, len(TEXTS))))
     assert len(expected) > 10
-    assert_same_gradients(gradients_after(encoder, cached_backward(run, part)), expected)
+    assert_same_gradients(cached_gradients(encoder, run, part), expected)
 
 
 def test_no_activation_is_kept_between_the_two_passes() -> None:
@@ -76,7 +69,7 @@ def test_no_activation_is_kept_between_the_two_passes() -> None:
 
 def test_vectors_that_depend_on_no_weight_are_skipped() -> None:
     encoder = made("bert").requires_grad_(False)
-    assert gradients_after(encoder, cached_backward(two_passes(encoder), 2)) == {}
+    assert cached_gradients(encoder, two_passes(encoder), 2) == {}
 
 
 # Steps of a phase

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from core.advice.prepare import prepare
-from core.config import RunConfig, parse_config
+from core.config import RunConfig
 from core.config.edit import apply_settings
 from core.config.plan import plan_phase
 from core.config.presets import PRESETS
@@ -20,7 +20,16 @@ from core.tasks import TaskData
 from core.training.loop import train
 from core.training.untrained import VectorCache
 from tests.cases import slow_but
-from tests.core.training.made import assert_same_run, curve, nli_csv, preset_phases, run_in_attempts, scored_csv
+from tests.core.training.made import (
+    NO_FRAMES,
+    Draft,
+    assert_same_run,
+    curve,
+    nli_csv,
+    preset_phases,
+    run_in_attempts,
+    scored_csv,
+)
 from tests.core.views.test_back_translation import make_marian
 
 Prepared = tuple[RunConfig, TaskData]
@@ -49,29 +58,17 @@ def pairs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 @pytest.fixture
-def prepared_preset(
-    tiny_encoder: Path, small_csv: Path, pairs: dict[str, Path], translators: dict[str, str]
-) -> Callable[..., Prepared]:
-    def make(name: str, *, task: dict[str, Any] | None = None, encoder: Any = None, **phase: Any) -> Prepared:
-        path = pairs.get(name, small_csv)
-        source = (
-            {"id": "film_reviews", "train_size": 40}
-            if name == "cert-paraphrases"
-            else {"id": "file", "path": str(path)}
-        )
+def prepared_preset(draft: Draft, pairs: dict[str, Path], translators: dict[str, str]) -> Callable[..., Prepared]:
+    def make(name: str, *, task: dict[str, Any] | None = None, encoder: Path | None = None, **phase: Any) -> Prepared:
+        source: dict[str, Any] = {"path": str(pairs[name])} if name in pairs else {}
+        if name == "cert-paraphrases":
+            source = {"id": "film_reviews", "path": None, "train_size": 40}
         text = json.dumps(preset_phases(name, **phase))
         for hub, folder in translators.items():
             text = text.replace(json.dumps(hub), json.dumps(folder))
-        draft = parse_config(
-            {
-                "task": {**source, "validation_size": 4} | (task or {}),
-                "encoder": {"id": str(encoder or tiny_encoder), "max_length": 32},
-                "phases": json.loads(text),
-                "probe": {"frame_steps": []},
-                "device": "cpu",
-            }
-        )
-        return prepare(draft, gpu=False)
+        more = NO_FRAMES | {"phases": json.loads(text)}
+        more |= {"encoder": {"id": str(encoder), "max_length": 32}} if encoder else {}
+        return prepare(draft(task={**source, "validation_size": 4} | (task or {}), more=more), gpu=False)
 
     return make
 

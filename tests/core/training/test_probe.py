@@ -3,38 +3,27 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-from core.config import RunConfig
 from core.encoders.model import Encoder, Tokenizer
-from core.events import TRAIN, VALIDATION, Evaluation, Event, Started, Tokens
+from core.events import TRAIN, VALIDATION, Evaluation, Started, Tokens
 from core.representation.neural_collapse import neural_collapse
-from core.tasks import TaskData
 from core.training import probe
 from core.training.checkpoints import Checkpoints, load_learned
 from core.weight_files import snapshot_path, snapshot_steps
-from tests.core.training.made import Draft, Script, assert_same_run, frames_of, load_run_encoder, run_draft
+from tests.core.training.made import Draft, Script, Trained, assert_same_run, frames_of, load_run_encoder, run_draft
 
 PROBE = {"probe": {"size": 6, "train_size": 4, "frame_steps": [4]}}
 
 
-class Plain(NamedTuple):
-    """A run with PROBE, trained once for all tests that only read it."""
-
-    config: RunConfig
-    data: TaskData
-    events: list[Event]
-    checkpoint: Path
-
-
 @pytest.fixture(scope="module")
-def plain(draft: Draft, tmp_path_factory: pytest.TempPathFactory) -> Plain:
+def plain(draft: Draft, tmp_path_factory: pytest.TempPathFactory) -> Trained:
     checkpoints = Checkpoints(tmp_path_factory.mktemp("plain"))
-    return Plain(*run_draft(draft(more=PROBE), checkpoints=checkpoints), checkpoints.path)
+    return Trained(*run_draft(draft(more=PROBE), checkpoints=checkpoints), checkpoints.path)
 
 
 @torch.no_grad()
@@ -46,7 +35,7 @@ def alone(encoder: Encoder, tokenizer: Tokenizer, text: str) -> tuple[np.ndarray
     return found.last_hidden_state[0, 0].numpy(), np.stack([block[0, :, 0].numpy() for block in found.attentions])
 
 
-def test_the_probe_is_validation_rows_and_then_training_rows(plain: Plain) -> None:
+def test_the_probe_is_validation_rows_and_then_training_rows(plain: Trained) -> None:
     data = plain.data
     (started,) = [event for event in plain.events if isinstance(event, Started)]
     probe = started.probe
@@ -59,7 +48,7 @@ def test_the_probe_is_validation_rows_and_then_training_rows(plain: Plain) -> No
     assert probe.labels[6:] == tuple(data.train.labels[row] for row in rows)
 
 
-def test_a_frame_holds_the_vectors_and_attention_of_exactly_these_texts(plain: Plain) -> None:
+def test_a_frame_holds_the_vectors_and_attention_of_exactly_these_texts(plain: Trained) -> None:
     config, data, events, checkpoint = plain
     (started,) = [event for event in events if isinstance(event, Started)]
     (tokens,) = [event for event in events if isinstance(event, Tokens)]
@@ -79,7 +68,7 @@ def test_a_frame_holds_the_vectors_and_attention_of_exactly_these_texts(plain: P
         assert column == frame.attention.shape[2]
 
 
-def test_neural_collapse_is_measured_on_the_inputs_of_the_last_layer(plain: Plain) -> None:
+def test_neural_collapse_is_measured_on_the_inputs_of_the_last_layer(plain: Trained) -> None:
     config, data, events, checkpoint = plain
     encoder = load_run_encoder(config, data)[0]
     load_learned(checkpoint, encoder)
@@ -95,7 +84,7 @@ def test_neural_collapse_is_measured_on_the_inputs_of_the_last_layer(plain: Plai
     assert expected.keys() >= {"nc1", "nc3", "nc4"}
 
 
-def test_words_are_those_of_the_text_with_their_tokens(plain: Plain) -> None:
+def test_words_are_those_of_the_text_with_their_tokens(plain: Trained) -> None:
     (started,) = [event for event in plain.events if isinstance(event, Started)]
     (tokens,) = [event for event in plain.events if isinstance(event, Tokens)]
     for row, text in zip(tokens.rows, tokens.texts, strict=True):
@@ -106,7 +95,7 @@ def test_words_are_those_of_the_text_with_their_tokens(plain: Plain) -> None:
 
 
 def test_attention_of_texts_that_do_not_fit_is_not_kept(
-    draft: Draft, plain: Plain, monkeypatch: pytest.MonkeyPatch
+    draft: Draft, plain: Trained, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (whole,) = [event for event in plain.events if isinstance(event, Tokens)]
     per_token = 2 * 2 * 2 * 3  # bytes, blocks, heads, frames

@@ -14,7 +14,7 @@ from core.training.loop import train
 from core.training.row_gradients import LEAST_ROWS, RowGradients
 from core.training.untrained import VectorCache
 from tests.cases import each
-from tests.core.training.made import Draft, curve, run_in_attempts
+from tests.core.training.made import NO_FRAMES, Draft, curve, run_in_attempts
 
 ROWS, WIDTH = LEAST_ROWS, 3
 
@@ -75,7 +75,7 @@ def test_what_does_not_learn_and_small_tables_stay_as_they_are() -> None:
 def test_a_run_takes_the_steps_of_dense_gradients_and_resumes_bit_for_bit(
     draft: Draft, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, phase: dict[str, int]
 ) -> None:
-    config, data = prepare(draft(**phase, more={"probe": {"frame_steps": []}}), gpu=False)
+    config, data = prepare(draft(**phase, more=NO_FRAMES), gpu=False)
     cache: VectorCache = {}
     dense = curve(list(train(config, data, cache=cache)))
     monkeypatch.setattr("core.training.row_gradients.LEAST_ROWS", 1)  # the tests' encoder has a small vocabulary

@@ -14,14 +14,10 @@ from tests.cases import each
 from tests.core.representation.test_recall import wilson
 
 
-def random_logits(rows: int, classes: int, seed: int = 0) -> tuple[np.ndarray, list[int]]:
-    rng = np.random.default_rng(seed)
-    return rng.normal(size=(rows, classes)).astype(np.float32) * 3, rng.integers(0, classes, rows).tolist()
-
-
 @each("classes", [2, 5])
 def test_scores_equal_those_of_scikit_learn(classes: int) -> None:
-    logits, labels = random_logits(60, classes)
+    rng = np.random.default_rng(0)
+    logits, labels = rng.normal(size=(60, classes)).astype(np.float32) * 3, rng.integers(0, classes, 60).tolist()
     scores = classification_scores(logits, labels)
     p = np.exp(logits.astype(float)) / np.exp(logits.astype(float)).sum(1, keepdims=True)
     assert scores["accuracy"] == accuracy_score(labels, logits.argmax(1))

@@ -19,7 +19,7 @@ from core.events import BASELINE, Evaluation, Event, Finished, Predictions, Step
 from core.tasks import TaskData
 from core.training.loop import train
 from core.training.shared_trunk import Cell, Surface
-from tests.core.training.made import Draft, Script, curve, evaluations, frames_of
+from tests.core.training.made import Draft, Script, assert_same_run, curve, evaluations, frames_of
 
 SMALL: dict[str, Any] = {
     "executor": "surface",
@@ -90,10 +90,7 @@ def test_threads_and_neighbours_change_no_bit(
     both = trained(cells_of(prepared))
     torch.set_num_threads(1)
     [alone] = trained(cells_of(prepared[2:]))
-    assert curve(both[2]) == curve(alone)
-    assert frames_of(both[2]).keys() == frames_of(alone).keys()
-    for step, frame in frames_of(alone).items():
-        np.testing.assert_array_equal(frames_of(both[2])[step].embeddings, frame.embeddings)
+    assert_same_run(both[2], alone)
 
 
 def test_cells_begin_equal_and_see_the_same_batches(together: list[list[Event | Exception]]) -> None:
