@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
@@ -12,7 +13,7 @@ from typing import Any
 import numpy as np
 from safetensors import SafetensorError, safe_open
 
-from core.artifacts.cache import numbered, numbers, read, write, write_arrays
+from core.artifacts.cache import ABOUT, UNREADABLE, numbered, numbers, read, write, write_arrays
 from core.artifacts.weights import probe_of
 from core.errors import ConfigError, StoreError
 from core.events import FloatArray
@@ -27,6 +28,8 @@ LIVE = MapSpec()
 # Map folders kept per run (one per spec and layer step). Each takes up to 10 MB and can be recomputed.
 MOST_KEPT = 12
 HONESTY = "honesty"
+# Precedes the number of a layer in its name in a file.
+LAYER = "layer_"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,15 +53,6 @@ class MapSource:
         """Return the folder of the maps in the run's folder. In mode "once", there is one per reference frame."""
         reference = f"-on-{self.present[-1]}" if spec.mode == "once" and self.present else ""
         return run_folder / f"maps-{spec.key}-{self.stamp}{reference}"
-
-
-@dataclass(frozen=True, slots=True)
-class LayerFile:
-    """The number of layers in a file, and that of the first; `stamp` identifies the weights that produced them."""
-
-    layers: int
-    stamp: int
-    first: int = 1  # files of earlier versions begin at the first block
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,15 +145,18 @@ def write_layers(folder: Path, step: int, layers: FloatArray, stamp: int, first:
     Raises: StoreError.
     """
     arrays = {_name(number): vectors for number, vectors in enumerate(layers, first)}
-    write_arrays(layers_path(folder, step), arrays, {"layers": len(layers), "stamp": stamp, "first": first})
+    write_arrays(layers_path(folder, step), arrays, {"stamp": stamp})
 
 
 def layer_numbers(folder: Path, step: int, stamp: int | None = None) -> tuple[int, ...]:
     """Return the numbers of the layers stored for a step; none for layers from weights other than `stamp`, if given."""
-    found = read(LayerFile, layers_path(folder, step))
-    if found is None or stamp not in (None, found.stamp):
+    try:
+        with safe_open(layers_path(folder, step), "np") as file:
+            if stamp not in (None, json.loads(file.metadata()[ABOUT])["stamp"]):
+                return ()
+            return tuple(sorted(int(name.removeprefix(LAYER)) for name in file.keys()))  # noqa: SIM118 not a mapping
+    except UNREADABLE:
         return ()
-    return tuple(range(found.first, found.first + found.layers))
 
 
 def layer_vectors(folder: Path, step: int, layer: int) -> FloatArray | None:
@@ -173,7 +170,7 @@ def layer_vectors(folder: Path, step: int, layer: int) -> FloatArray | None:
 
 
 def _name(layer: int) -> str:
-    return f"layer_{layer:02d}"
+    return f"{LAYER}{layer:02d}"
 
 
 def read_maps(folder: Path, wanted: Sequence[int]) -> dict[int, Points]:

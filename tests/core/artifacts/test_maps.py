@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from core.artifacts import inspect_job
-from core.artifacts.cache import numbered
+from core.artifacts.cache import numbered, write_arrays
 from core.artifacts.maps import (
     LIVE,
     MOST_KEPT,
@@ -129,6 +129,9 @@ def test_layers_that_are_not_there_are_none(tmp_path: Path) -> None:
     write_layers(tmp_path, 40, layers, stamp=7, first=0)
     assert layer_numbers(tmp_path, 40) == tuple(range(12))
     np.testing.assert_array_equal(layer_vectors(tmp_path, 40, 0), layers[0])
+    of_version_0_1 = {"layer_01": layers[0], "layer_02": layers[1]}
+    write_arrays(layers_path(tmp_path, 40), of_version_0_1, {"layers": 2, "stamp": 7})
+    assert layer_numbers(tmp_path, 40, 7) == (1, 2)
     layers_path(tmp_path, 40).write_bytes(b"damaged")
     assert layer_numbers(tmp_path, 40) == ()
     assert layer_vectors(tmp_path, 40, 1) is None
