@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -125,14 +124,12 @@ def export_bytes(export: Export, store: Store, run_id: str, beside: str | None =
         if not export.folder:
             return path.read_bytes()
         packed = Path(folder) / "packed.zip"
-        with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as out:
+        with zipfile.ZipFile(packed, "w") as out:
             for member in sorted(path.rglob("*")):
                 if member.is_file():
                     # A bare ZipInfo has a fixed date, which keeps the bytes reproducible.
                     info = zipfile.ZipInfo(str(member.relative_to(path.parent)))
-                    info.compress_type = zipfile.ZIP_DEFLATED
-                    with member.open("rb") as source, out.open(info, "w", force_zip64=True) as target:
-                        shutil.copyfileobj(source, target)
+                    out.writestr(info, member.read_bytes(), zipfile.ZIP_DEFLATED, compresslevel=1)
         return packed.read_bytes()
 
 
