@@ -124,12 +124,11 @@ def export_bytes(export: Export, store: Store, run_id: str, beside: str | None =
         if not export.folder:
             return path.read_bytes()
         packed = Path(folder) / "packed.zip"
-        with zipfile.ZipFile(packed, "w") as out:
+        with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED, compresslevel=1, strict_timestamps=False) as out:
             for member in sorted(path.rglob("*")):
                 if member.is_file():
-                    # A bare ZipInfo has a fixed date, which keeps the bytes reproducible.
-                    info = zipfile.ZipInfo(str(member.relative_to(path.parent)))
-                    out.writestr(info, member.read_bytes(), zipfile.ZIP_DEFLATED, compresslevel=1)
+                    os.utime(member, (0, 0))  # becomes 1980 in a zip file, so that the bytes are reproducible
+                    out.write(member, member.relative_to(path.parent))
         return packed.read_bytes()
 
 
