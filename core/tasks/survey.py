@@ -1,6 +1,6 @@
 """Survey of a task's texts: lengths, duplicates, script and search.
 
-Results are not cached. Each function takes about a second for 200,000 short rows.
+Results are not cached. Each function takes about a second for 200,000 short rows, except the words of Chinese: six.
 """
 
 from __future__ import annotations

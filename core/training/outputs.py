@@ -73,8 +73,10 @@ class Reader:
         """Args: cut: partners and shares of the passes with CutMix, by number."""
         self._outputs, self._encoder, self._queue, self._cut = outputs, encoder, queue, cut or {}
         self._plans = {term.key: term for term in plan.terms}
-        pooled, self._last = outputs.pooled, len(encoder.blocks)
-        self._logits = cache(lambda of: encoder.logits(pooled[len(encoder.blocks)][of.number]))
+        pooled, last = outputs.pooled, len(encoder.blocks)
+        self._last = last
+        # Not methods: a cache that refers to this reader would keep a step's graph until garbage is collected.
+        self._logits = cache(lambda of: encoder.logits(pooled[last][of.number]))
         self._masked = cache(lambda of: F.dropout(pooled[of.layer][of.number], of.rate))
         self._inputs: dict[str, TermInput] = {}
 

@@ -175,7 +175,7 @@ class Jobs:
         ensure_running(self._table, line, command)
 
     def _revive(self) -> None:
-        for line in {*kinds.WARM.values(), *kinds.SERVERS}:
+        for line in sorted({*kinds.WARM.values(), *kinds.SERVERS}):
             # The next call tries again. Until then the job is still waiting.
             with contextlib.suppress(OSError):
                 if self._table.find_pending_ids(line):
