@@ -337,6 +337,9 @@ class TestView:
 
     def test_head_and_tail_can_be_compared_if_classes_are_imbalanced(self, opened: Pages, begun: Any) -> None:
         axes = [{"setting": "task.imbalance", "values": [1, 4]}, {"setting": "lambda", "values": [0.1, 0.9]}]
+        _here, even = begun()
+        [measures] = [box for box in opened("experiments", experiment=even).selectbox if box.label == "Measure"]
+        assert "Recall of the tail" not in measures.options
         _here, thinned = begun(axes=axes, seeds=2)
         app = opened("experiments", experiment=thinned, measure="tail_recall", show="table")
         [table] = [one.value for one in app.dataframe if "Test recall of the tail" in one.value]

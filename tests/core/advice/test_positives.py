@@ -68,6 +68,16 @@ def measured(
     return list(np.divide(positives, anchors)), list(np.divide(lonely, anchors))
 
 
+@pytest.mark.slow
+@each("counts", [(60, 30, 8, 3), (9, 4, 1) + (3,) * 20])
+@each("sampler", ["random", "class_balanced"])
+def test_large_batches_of_one_vector_of_a_text(counts: tuple[int, ...], sampler: str) -> None:
+    for batch_size in [16, 64]:
+        positives, lonely = measured(counts, [1] * sum(counts), batch_size, sampler, steps=4000)
+        assert expected_positives(counts, batch_size, sampler) == pytest.approx(positives, abs=0.2)
+        assert anchors_without_positive(counts, batch_size, sampler) == pytest.approx(lonely, abs=0.07)
+
+
 def test_77_classes_in_a_batch_of_32() -> None:
     """Random batches leave most anchors without a positive, equal shares every one, class-balanced batches none."""
     counts = [40] * 77
@@ -174,7 +184,7 @@ def test_as_many_vectors_are_counted_as_a_step_contrasts(draft: Draft, settings:
     """Texts differ in length, and some have fewer tokens than k or than clusters."""
     made = build_phase(draft(objective=tokens(**settings)))
     (term,) = made.plan.terms
-    counted = count_tokens(str(made.encoder.folder), made.data.train, 32)
+    counted = count_tokens(str(made.encoder.folder), made.setup.data.train, 32)
     assert counted.exact
     for step in (1, 2):
         batch = made.batch(step)
@@ -191,7 +201,7 @@ def test_as_many_vectors_are_counted_as_a_step_contrasts(draft: Draft, settings:
 
 def test_special_tokens_are_none_and_long_texts_are_cut(draft: Draft, tmp_path: Path, tiny_encoder: Path) -> None:
     made = build_phase(draft())
-    train = made.data.train
+    train = made.setup.data.train
     for length in (5, 32):
         counted = count_tokens(str(tiny_encoder), train, length)
         assert list(counted.tokens) == [min(length - 2, len(text.split())) for text in train.texts]
@@ -204,7 +214,7 @@ def test_special_tokens_are_none_and_long_texts_are_cut(draft: Draft, tmp_path: 
 def test_without_the_tokenizer_it_is_an_estimate(
     draft: Draft, tiny_encoder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    train = build_phase(draft()).data.train
+    train = build_phase(draft()).setup.data.train
     monkeypatch.setattr(module, "tokenizer_file", lambda _: None)
     counted = count_tokens(str(tiny_encoder), train, 32)
     assert not counted.exact

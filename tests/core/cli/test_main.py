@@ -399,6 +399,8 @@ def test_stop_export_and_import_print_json_and_an_ended_run_is_left_alone(run: A
     assert store.run(run_id).status == Status.STOPPED
     status, _, err = run("stop", run_id)
     assert (status, "nothing to stop" in err) == (1, True)
+    _, other = made(tmp_path)
+    assert run("stop", other)[:2] == (0, f"mine ({other}) stopped at step 0.\n")
     printed = json.loads(run("export", run_id, "--json")[1])
     assert json.loads(printed["text"])["name"] == "mine"
     target = tmp_path / "run.json"

@@ -71,6 +71,7 @@ READ = {"reading": {"text": "review"}}
     ("one", "other", "differences"),
     [
         (run(seed=0), run(seed=12_345), {"Seed": ("0", "12345")}),
+        (run(device="cpu"), run(device="cuda"), {"Device": ("CPU", "CUDA")}),
         (run(encoder={"max_length": 2048}), run(), {"Maximum tokens": ("2,048", "128")}),
         (run(task={"label_noise": 0.1}), run(), {"Label noise ρ": ("0.1", "0")}),
         (phase(optimiser={"learning_rate": 2e-4}), run(), {"Learning rate": ("2e-04", "The default")}),

@@ -96,9 +96,8 @@ def test_a_reason_for_a_missing_run_is_kept_as_a_message(experiments: Here, desi
     axes = [{"setting": "preset", "values": ["ce", "ce-scl"]}, {"setting": "temperature", "values": [0.1]}]
     made = design(axes=axes, baseline={}, seeds=1)
     with in_language(code):
-        found = cost(experiments.engine, made)
-        [(title, reason)] = found.refused
-        assert found.runs == 1  # a refused cell is not counted
+        [(title, reason)] = cost(experiments.engine, made).refused
+        assert cost(experiments.engine, made.revised(seeds=2)).runs == 2  # a refused cell is not counted
         assert title == made.spoken_title(made.cells[0])
         experiments.begin(made)
     experiment = experiments.table.experiments()[0]

@@ -82,6 +82,8 @@ REFUSED: list[tuple[Callable[..., Any], dict[str, Any], str, str]] = [
     (simcse_loss, {"labels": SIX}, "labels and z3", "at most one of them"),
     (simcse_loss, {"labels": FOUR}, "labels", "one label per row"),
     (supcon_loss, {"temperature": 0.0}, "temperature", "0.0"),
+    (supcon_loss, {"temperature": -0.1}, "temperature", "-0.1"),
+    (supcon_loss, {"temperature": math.nan}, "temperature", "nan"),
     (supcon_loss, {"temperature": math.inf}, "temperature", "inf"),
     (supcon_loss, {"features": torch.ones(6)}, "features", "(6,)"),
     (supcon_loss, {"features": torch.ones(6, 1, 2, 3)}, "features", "(6, 1, 2, 3)"),

@@ -205,6 +205,14 @@ def test_the_spread_of_an_even_push_is_exact_in_double_precision() -> None:
     assert on_average.effective_negatives == pytest.approx(4, rel=1e-13)
 
 
+def test_a_high_temperature_spreads_the_push_evenly_and_a_low_one_gives_it_to_the_hardest() -> None:
+    cold, hot = (push_spread(FEATURES, LABELS, temperature=tau) for tau in (0.01, 1e4))
+    assert hot.entropy == pytest.approx(math.log(6), abs=1e-3)
+    assert cold.effective_negatives < hot.effective_negatives
+    assert hot.effective_negatives == pytest.approx((4 * 3 + 4 * 3) / 6, abs=1e-3)
+    assert cold.top_share > 0.9
+
+
 def test_the_spread_of_one_anchor_is_its_own() -> None:
     found = push_spread(FEATURES, LABELS, temperature=0.3, anchor=2)
     alone = batch_forces(FEATURES, LABELS, temperature=0.3)

@@ -34,3 +34,9 @@ def test_the_parts_are_mixed_by_the_weight(combine: Any, ce_share: float, reduct
         loss = scl_objective(logits, LABELS, features, weight=0.7, combine=combine, **given)
         expected = ce_share * F.cross_entropy(logits, LABELS) + 0.7 * supcon_loss(features, LABELS, **given)
         assert loss.item() == pytest.approx(expected.item())
+
+
+def test_by_default_the_mean_at_0_3_is_mixed_in_convexly() -> None:
+    logits, features = random_rows(5, 2), random_rows(5, 4, seed=1)
+    expected = 0.1 * F.cross_entropy(logits, LABELS) + 0.9 * supcon_loss(features, LABELS, temperature=0.3)
+    assert scl_objective(logits, LABELS, features, weight=0.9).item() == pytest.approx(expected.item())

@@ -162,6 +162,14 @@ def test_the_length_of_the_vectors_does_not_matter(variant: str, scale: float) -
     assert supcon_loss(features * scale, LABELS, variant=variant).item() == pytest.approx(one.item(), rel=1e-5)
 
 
+@each("seed", range(5))
+def test_the_inner_variant_is_never_above_the_outer_one(seed: int) -> None:
+    features = random_rows(6, 2, 4, seed=seed)
+    out, inside = (supcon_loss(features, LABELS, variant=v, reduction="none") for v in ("out", "in"))
+    assert (inside <= out + 1e-12).all()
+    assert (inside < out - 1e-3).any()
+
+
 @each("variant", VARIANTS)
 @each("junk", [5.0, math.nan, math.inf])
 def test_a_masked_view_gets_no_gradient_and_changes_nothing(variant: str, junk: float) -> None:

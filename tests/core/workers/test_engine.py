@@ -18,6 +18,7 @@ import torch
 from safetensors import safe_open
 
 from core.config import parse_config
+from core.errors import PlaygroundError
 from core.store import ExperimentTable, Status, Store, rows_path
 from core.store.work import LOADING, RUNS
 from core.workers import Engine, LocalEngine, failures, run_worker
@@ -148,6 +149,35 @@ def test_a_turned_knob_is_used_and_recorded(engine: Engine, draft: Any) -> None:
     wait_until(engine.store, run_id, lambda r: going(r, turn.step))
     values = {s.step: s.values["lambda"] for s in engine.store.steps(run_id)}
     assert (values[turn.step - 1], values[turn.step]) == (0.9, 0.25)
+
+
+@pytest.mark.parametrize("engine", ["warm"], indirect=True)
+def test_a_run_of_two_phases_takes_a_knob_of_a_term_and_resumes_in_its_second_phase(engine: Engine, draft: Any) -> None:
+    contrast = {"terms": [{"loss": "simcse", "views": [{"view": "dropout"}]}]}
+    terms = [{"loss": "cross_entropy"}, {"loss": "supcon", "queue": 16}, {"loss": "supcon", "layers": [1]}]
+    phases = [
+        {"steps": 6, "batch_size": 8, "objective": contrast},
+        {"steps": LONG, "batch_size": 8, "objective": {"terms": terms, "combine": "additive"}},
+    ]
+    run_id = engine.submit(draft(more={"phases": phases}))
+    wait_until(engine.store, run_id, lambda r: going(r, 8))
+    with pytest.raises(PlaygroundError, match="temperature"):
+        engine.turn(run_id, "temperature", 0.5)  # this knob belonged to the first phase
+    engine.turn(run_id, "supcon_2.temperature", 0.5)
+    wait_until(engine.store, run_id, lambda _: bool(engine.store.knob_turns(run_id)))
+    (turn,) = engine.store.knob_turns(run_id)
+    assert (turn.name, turn.value) == ("supcon_2.temperature", 0.5)
+    engine.stop(run_id)
+    stopped = wait_until(engine.store, run_id, lambda r: r.status.ended)
+    assert stopped.status == Status.STOPPED
+    engine.resume(run_id)
+    wait_until(engine.store, run_id, lambda r: going(r, stopped.last_step + 2))
+    values = {step.step: step.values for step in engine.store.steps(run_id)}
+    assert list(values) == list(range(1, len(values) + 1))
+    for step, reported in values.items():
+        losses = {name for name in reported if name.startswith("loss.")}
+        expected = {"loss.simcse"} if step <= 6 else {"loss.cross_entropy", "loss.supcon", "loss.supcon_2"}
+        assert (reported["phase"], losses) == (1 if step <= 6 else 2, expected)
 
 
 def test_a_killed_worker_reads_interrupted_and_resumes_on_the_same_curve(engine: Engine, draft: Any) -> None:

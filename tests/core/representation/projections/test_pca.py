@@ -8,6 +8,7 @@ import pytest
 from core.representation.projections import pca_map
 from core.representation.projections.entry import PreviousMap
 from core.representation.projections.pca import place
+from tests.cases import each
 
 RNG = np.random.default_rng(0)
 VECTORS = RNG.normal(size=(30, 8))
@@ -34,6 +35,19 @@ def test_the_same_vectors_give_the_same_signs() -> None:
     farthest = np.abs(points).argmax(0)
     assert (points[farthest, [0, 1]] > 0).all()
     assert (pca_map(VECTORS.copy()) == points).all()
+
+
+@each(
+    "vectors",
+    [np.ones((1, 8)), np.ones((2, 8)), np.ones((5, 1)), np.zeros((5, 8)), np.array([[1.0, 2], [3, 4]]), np.eye(3, 1)],
+)
+def test_few_rows_or_columns_still_give_a_flat_map(vectors: np.ndarray) -> None:
+    first = pca_map(vectors)
+    second = pca_map(vectors, first)
+    for points in (first, second):
+        assert points.shape == (len(vectors), 2)
+        assert np.isfinite(points).all()
+    assert second == pytest.approx(first, abs=1e-6)
 
 
 def test_a_third_component_stands_beside_the_first_two() -> None:
