@@ -76,7 +76,12 @@ def eda(text: str, *, operation: str = "mixed", rate: float, rng: Generator) -> 
         rate: share of the words that change, in [0, 1]. Above 0 at least one changes, if the text allows it. Deletion
             leaves at least one word. Stop words and words without a synonym are never replaced.
     Returns: the text itself if nothing can be changed.
+    Raises: ValueError for an unknown operation or a rate outside [0, 1].
     """
+    if operation not in (*CHANGES, "mixed"):
+        raise ValueError(f"operation = {operation!r}: choose one of {', '.join(CHANGES)}, mixed.")
+    if not 0 <= rate <= 1:
+        raise ValueError(f"rate = {rate}: give a share of the words from 0 to 1.")
     if rate == 0:
         return text
     words, joint = split_words(text)

@@ -203,5 +203,14 @@ class TestRandomness:
         assert row_generator(7, 3, 0, 0).random() != np.random.default_rng([7, 3]).random()
 
 
+def test_a_rate_that_is_no_share_and_an_unknown_operation_are_refused() -> None:
+    for rate in (-0.1, 1.1, float("nan"), float("inf")):
+        with pytest.raises(ValueError, match="give a share of the words"):
+            view("a text", rate=rate)
+    for operation in ("", "insert", "Replace"):
+        with pytest.raises(ValueError, match="choose one of replace, delete, duplicate, swap, mixed"):
+            view("a text", operation)
+
+
 def test_words_that_turn_a_sentence_round_are_stop_words() -> None:
     assert {"not", "no", "never", "without", "can't", "but"} <= STOP_WORDS
